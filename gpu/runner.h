@@ -1,0 +1,87 @@
+/* The seam between the judge and the judged: inputs in, gradients out. A runner loads a kernel library, opens the
+ * device that a kernel wants, and calls it with buffers that the harness owns, guards and poisons. Everything crosses
+ * by value (tensors in host memory), so that a later runner can put the kernel into a child process. */
+#ifndef GCK_GPU_RUNNER_H
+#define GCK_GPU_RUNNER_H
+
+#include "core/declaration.h"
+#include "core/tensor.h"
+#include "gradcheck/kernel.h"
+#include "ops/case.h"
+
+typedef struct gck_library gck_library; /* a loaded kernel library */
+typedef struct gck_runner gck_runner;   /* one kernel on one device */
+
+/* Loads a library and checks its table (ABI, sizes, op names, words). `path` NULL: the built-in kernels for `device`
+ * ("host", "cuda"). GCK_E_INPUT says what is wrong with it; GCK_E_DEVICE if it needs a device that is not here. The
+ * floating-point control word is compared before and after; a library that changes it is reported in *changed_fp. */
+GCK_MUST_USE gck_status gck_library_open(const char *path, const char *device, gck_library **library, bool *changed_fp,
+                                         gck_diag *diag);
+void gck_library_close(gck_library *library);
+size_t gck_library_kernel_count(const gck_library *library);
+const gck_kernel *gck_library_kernel(const gck_library *library, size_t k);
+
+/* Which devices this machine has: "host", "cpu", and "cuda" with its name, or the reason why not. */
+typedef struct gck_device_info {
+  const char *name;
+  bool available;
+  char description[256]; /* "NVIDIA H200, 132 multiprocessors, …" or "no CUDA driver: …" */
+} gck_device_info;
+int gck_devices(gck_device_info *out, int capacity);
+
+/* A runner for `op` on `device` from this library; `name` NULL takes the first that fits op and dtype. */
+GCK_MUST_USE gck_status gck_runner_open(const gck_library *library, const char *op, const char *name, gck_dtype dtype,
+                                        gck_runner **runner, gck_diag *diag);
+void gck_runner_close(gck_runner *runner);
+const gck_kernel *gck_runner_kernel(const gck_runner *runner);
+const char *gck_runner_device(const gck_runner *runner); /* "host", "cuda", "cpu" */
+const gck_declaration *gck_runner_declaration(const gck_runner *runner);
+
+/* How the host device schedules; ignored elsewhere. */
+typedef enum gck_order { GCK_ORDER_FORWARD, GCK_ORDER_REVERSE, GCK_ORDER_RANDOM } gck_order;
+typedef struct gck_schedule {
+  gck_order threads, blocks;
+  bool lifo; /* the thread that became ready last runs first */
+  uint64_t seed;
+  int os_threads; /* 0: as many as there are cores */
+} gck_schedule;
+
+/* What fills outputs, workspace and padding before the call. */
+typedef enum gck_poison { GCK_POISON_NAN, GCK_POISON_HUGE } gck_poison;
+
+typedef struct gck_request {
+  const gck_case *c;
+  bool forward, vjp; /* which phases; vjp without forward takes outputs and saved from `tensors` */
+  bool accumulate;   /* gradients start from tensors[gradient] */
+  gck_poison poison;
+  gck_schedule schedule;
+  size_t misalign;           /* bytes added to every base pointer, a multiple of the element size */
+  const gck_tensor *tensors; /* [GCK_MAX_TENSORS], host memory, any strides; a layout is kept on the device */
+} gck_request;
+
+typedef struct gck_memory_fault {
+  char tensor[GCK_NAME_BYTES]; /* or "workspace" */
+  bool before;                 /* in the guard zone before it, else after; input_changed: neither */
+  bool input_changed;
+  int64_t offset; /* bytes from the buffer's begin (negative before it) of the first changed byte */
+} gck_memory_fault;
+
+enum { GCK_MAX_MEMORY_FAULTS = 16 };
+
+typedef struct gck_response {
+  gck_tensor tensors[GCK_MAX_TENSORS]; /* outputs, saved, gradients: owned, packed, host memory */
+  gck_memory_fault fault[GCK_MAX_MEMORY_FAULTS];
+  int fault_count;
+  int code;                            /* the kernel's own: GCK_KERNEL_OK, … */
+  char message[512];                   /* the kernel's, or the device's error */
+  bool changed_fp;                     /* the kernel left another floating-point control word behind (restored) */
+  double forward_seconds, vjp_seconds; /* wall clock on the host, device events on cuda; launches only */
+  size_t workspace_bytes, saved_bytes;
+} gck_response;
+
+/* Runs. GCK_OK also where the kernel failed (see code); GCK_E_DEVICE and others when the harness itself could not. */
+GCK_MUST_USE gck_status gck_runner_run(gck_runner *runner, const gck_request *request, gck_response *response,
+                                       gck_diag *diag);
+void gck_response_free(gck_response *response);
+
+#endif

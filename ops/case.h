@@ -1,0 +1,83 @@
+/* A case: op + attributes + sizes + dtypes + value family + layout + history + seed. One line of text reproduces it
+ * exactly; parse(print(case)) = case. */
+#ifndef GCK_OPS_CASE_H
+#define GCK_OPS_CASE_H
+
+#include "core/safetensors.h"
+#include "ops/op.h"
+
+enum { GCK_CASE_GENERATION = 1, GCK_CASE_LINE_BYTES = 2048 };
+
+typedef struct gck_value {
+  int64_t integer; /* sizes, integers, flags 0/1, the number of a word in its list, first entry of a list */
+  double real;
+  int64_t list[GCK_MAX_LIST];
+  int list_count;
+  bool given; /* differs from the default */
+} gck_value;
+
+/* A value family: how ordinary inputs are bent (ops/families.c). */
+typedef struct gck_family {
+  const char *name;
+  const char *help;
+  /* Bends row-major values of one tensor, after the ordinary draw and before rounding to the dtype. */
+  void (*bend)(const struct gck_case *c, int tensor, double *values);
+} gck_family;
+
+typedef struct gck_case {
+  const gck_op *op;
+  gck_value attribute[GCK_MAX_ATTRIBUTES];
+  gck_dtype dtype; /* main dtype */
+  gck_dtype tensor_dtype[GCK_MAX_TENSORS];
+  bool dtype_given[GCK_MAX_TENSORS]; /* dtype.NAME= was said */
+  bool present[GCK_MAX_TENSORS];
+  int rank[GCK_MAX_TENSORS];
+  int64_t shape[GCK_MAX_TENSORS][GCK_MAX_RANK];
+  const gck_family *values;     /* never NULL: "normal" */
+  char layout[GCK_NAME_BYTES];  /* "packed" */
+  char history[GCK_NAME_BYTES]; /* "fresh" */
+  uint64_t seed;
+} gck_case;
+
+/* Starts a case with every default; not yet resolved. */
+void gck_case_start(gck_case *c, const gck_op *op);
+
+/* Sets one `key=value`: an attribute, dtype, dtype.TENSOR, values, layout, history, seed, gen. GCK_E_WORDS with the
+ * nearest right word. */
+GCK_MUST_USE gck_status gck_case_set(gck_case *c, const char *key, const char *value, gck_diag *diag);
+
+/* After the last set: fills presence, shapes and dtypes, checks ranges, mixes and combinations, total size. */
+GCK_MUST_USE gck_status gck_case_resolve(gck_case *c, gck_diag *diag);
+
+/* A whole line: "layernorm rows=64 cols=768 seed=7 gen=1"; resolved. */
+GCK_MUST_USE gck_status gck_case_parse(gck_case *c, const char *line, gck_diag *diag);
+
+/* The line; defaults omitted, seed= and gen= always there. Returns the length. */
+size_t gck_case_print(const gck_case *c, char *out, size_t bytes);
+
+/* Attribute values by name; the name must be the descriptor's (asserted). */
+int64_t gck_case_integer(const gck_case *c, const char *attribute);
+double gck_case_real(const gck_case *c, const char *attribute);
+bool gck_case_flag(const gck_case *c, const char *attribute);
+const char *gck_case_word(const gck_case *c, const char *attribute);
+bool gck_case_word_is(const gck_case *c, const char *attribute, const char *word);
+
+/* Tensor number by name (−1 if the op has none) and elements of one tensor (0 if absent). */
+int gck_case_tensor(const gck_case *c, const char *name);
+int64_t gck_case_count(const gck_case *c, int tensor);
+
+const gck_family *const *gck_families(void); /* NULL-terminated */
+const gck_family *gck_family_find(const char *name);
+
+/* Draws the inputs and cotangents of a resolved case into tensors[GCK_MAX_TENSORS] (owned, packed, in their dtypes;
+ * absent ones {0}). Same case, same bits, on every machine. */
+GCK_MUST_USE gck_status gck_case_draw(const gck_case *c, gck_tensor *tensors, gck_diag *diag);
+
+/* Fits a case to tensors that came from a file: sizes are read off the shapes by the descriptor's `dims` (and by
+ * resolve's own rules), attributes from the metadata, dtypes from the tensors. GCK_E_INPUT says which tensor disagrees.
+ * Words that are a declaration's go to `declaration`; `op` and `source` are skipped; any other unknown word is an
+ * error. */
+GCK_MUST_USE gck_status gck_case_from_archive(gck_case *c, gck_declaration *declaration, const gck_archive *archive,
+                                              const char *label, gck_diag *diag);
+
+#endif
