@@ -8,6 +8,9 @@
 
 enum { GCK_CASE_GENERATION = 1, GCK_CASE_LINE_BYTES = 2048 };
 
+/* A case may hold so many elements over all its tensors: 64 GiB where a reference keeps them as doubles. */
+#define GCK_CASE_MAX_ELEMENTS (INT64_C(1) << 33)
+
 typedef struct gck_value {
   int64_t integer; /* sizes, integers, flags 0/1, the number of a word in its list, first entry of a list */
   double real;
@@ -16,12 +19,13 @@ typedef struct gck_value {
   bool given; /* differs from the default */
 } gck_value;
 
-/* A value family: how ordinary inputs are bent (ops/families.c). */
+struct gck_bend;
+
+/* A value family: how ordinary inputs are bent, as a list of steps (ops/families.c). */
 typedef struct gck_family {
   const char *name;
   const char *help;
-  /* Bends row-major values of one tensor, after the ordinary draw and before rounding to the dtype. */
-  void (*bend)(const struct gck_case *c, int tensor, double *values);
+  const struct gck_bend *bends; /* ended by a step of kind 0; NULL: nothing is bent */
 } gck_family;
 
 typedef struct gck_case {
@@ -66,8 +70,21 @@ bool gck_case_word_is(const gck_case *c, const char *attribute, const char *word
 int gck_case_tensor(const gck_case *c, const char *name);
 int64_t gck_case_count(const gck_case *c, int tensor);
 
+/* Whether a descriptor's condition holds ("log", "mask=additive weight"); NULL always does. */
+bool gck_case_holds(const gck_case *c, const char *condition);
+
+/* The names of a gradient's terms under this case's attributes: NULL-terminated, as many as tensors[t].terms. */
+const char *const *gck_case_terms(const gck_case *c, int tensor);
+
+/* Same op, attributes, dtypes, family, layout, history and seed. */
+bool gck_case_same(const gck_case *a, const gck_case *b);
+
 const gck_family *const *gck_families(void); /* NULL-terminated */
 const gck_family *gck_family_find(const char *name);
+/* Whether the family bends any present tensor of this case; "normal" always counts. */
+bool gck_family_applies(const gck_family *family, const gck_case *c);
+/* Bends row-major values of one tensor, after the ordinary draw and before rounding to the dtype. */
+void gck_family_bend(const gck_family *family, const gck_case *c, int tensor, double *values);
 
 /* Draws the inputs and cotangents of a resolved case into tensors[GCK_MAX_TENSORS] (owned, packed, in their dtypes;
  * absent ones {0}). Same case, same bits, on every machine. */

@@ -58,14 +58,24 @@ typedef enum gck_dtype_rule {
 /* What ordinary values look like; value families bend this. */
 typedef enum gck_draw {
   GCK_DRAW_NORMAL,        /* mean + spread · N(0,1), rounded to the dtype */
-  GCK_DRAW_ADDITIVE_MASK, /* 0 or −inf, never a whole row unless a family asks for it */
-  GCK_DRAW_TRUTH,         /* 0/1, density `mean` of ones */
+  GCK_DRAW_ADDITIVE_MASK, /* −inf for one in four, else mean + spread · N; never a whole row unless a family asks */
+  GCK_DRAW_TRUTH,         /* 0/1, density `mean` of ones; never a whole row of zeros unless a family asks */
   GCK_DRAW_INDEX,         /* integers below the size named by `range` */
   GCK_DRAW_SIMPLEX,       /* rows of the last axis are probabilities */
   GCK_DRAW_POSITIVE,      /* |mean + spread·N| + mean/8 */
   GCK_DRAW_OP,            /* the op's own `draw` fills it */
 } gck_draw;
 
+/* What a tensor's values are to the op: value families choose by these bits what they bend (ops/families.c). */
+typedef enum gck_nature {
+  GCK_NATURE_DATA = 1,   /* rows of the last axis are what the op works on */
+  GCK_NATURE_LOGITS = 2, /* … and they are exponentiated */
+  GCK_NATURE_PARAMETER = 4,
+  GCK_NATURE_MASK = 8
+} gck_nature;
+
+/* Conditions (`when`, `other_when`, …) are blank-separated clauses that must all hold: "flag" (it is yes),
+ * "word=value", "word!=value". NULL always holds. gck_case_holds evaluates them. */
 typedef struct gck_tensor_spec {
   const char *name;
   gck_role role;
@@ -74,7 +84,7 @@ typedef struct gck_tensor_spec {
   const char *other_when; /* where this "word=value" (or flag) holds, … */
   const char *other_dims; /* … the shape is this instead ("N K" where weight_layout=nk) */
   gck_dtype_rule dtype;
-  const char *when; /* present only if this flag is yes, or this "word=value" holds; NULL: always */
+  const char *when; /* present only where this holds; NULL: always */
   bool readback;    /* output or saved: vjp may read it back in its stored type (semantics, section 1) */
   bool accumulates; /* gradient: the accumulate contract is offered */
   gck_draw draw;
@@ -82,6 +92,14 @@ typedef struct gck_tensor_spec {
   const char *range; /* GCK_DRAW_INDEX: the size attribute that bounds it */
   const char *help;
   const char *terms[GCK_MAX_TERMS + 1]; /* gradient: its terms, in the order in which the reference fills them */
+  const char *other_terms_when;         /* where this holds, the terms are `other_terms` (as many); gck_case_terms */
+  const char *other_terms[GCK_MAX_TERMS + 1];
+  unsigned nature;   /* bits of gck_nature */
+  const char *gain;  /* real attribute that multiplies the values before they are exponentiated; NULL: 1 */
+  const char *floor; /* real attribute that is added to the variance of a row; NULL: none */
+  /* Cotangent: drawn as 0 where one of these masks (same shape, blank-separated) hides the element, if hidden_when
+   * holds: there the output is a constant −inf and no convention about its cotangent should matter. */
+  const char *hidden_by, *hidden_when;
 } gck_tensor_spec;
 
 /* A rounding below the accumulation type that a kernel may declare (intermediates=). */
