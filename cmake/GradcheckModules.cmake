@@ -1,3 +1,5 @@
+include(GradcheckKernels) # gck_kernels
+
 # gck_module(name LINK libs…): a static library gck_<name> from <name>/*.c
 function(gck_module name)
   cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
