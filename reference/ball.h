@@ -27,10 +27,11 @@ typedef struct gck_arith {
   double u;            /* unit roundoff of the accumulation type */
   double eta;          /* its smallest normal: what a flushed intermediate may lose */
   double multiplicand; /* relative error that each operand of a matrix product takes on: 0, 2^-10 for tf32, … */
-  bool tensor_core;    /* sums of products truncate: + (n/16)·2u */
+  bool tensor_core;    /* sums of products truncate: + (n/16)·2u (gck_growth_product) */
   bool fast_math;
   int64_t serial; /* 0: undeclared */
   const gck_declaration *declaration;
+  double lambda; /* of the √n growth: 8; infinity: worst case, no statistics (this double evaluation itself) */
 } gck_arith;
 
 #define GCK_OWN_U 0x1p-53
@@ -40,9 +41,15 @@ typedef struct gck_arith {
 /* From the declaration and the case's main dtype. */
 gck_arith gck_arith_of(const gck_declaration *declaration, gck_dtype main);
 
-/* Growth g(n) of a sum of n terms in the kernel's arithmetic, and in this double evaluation (serial). */
+/* The arithmetic of the references in double: worst-case growth, IEEE, nothing declared. A radius written once as a
+ * function of an arithmetic gives `allowed` with the kernel's and `own` with this one. */
+gck_arith gck_arith_own(void);
+
+/* Growth g(n) of a sum of n terms in the kernel's arithmetic, and in this double evaluation (serial); of a sum of n
+ * products in a matrix unit, which may truncate. */
 double gck_growth(const gck_arith *arith, double n);
 double gck_growth_own(double n);
+double gck_growth_product(const gck_arith *arith, double n);
 
 gck_ball gck_ball_exact(double value);
 gck_ball gck_ball_add(const gck_arith *k, gck_ball a, gck_ball b);
@@ -57,6 +64,53 @@ gck_ball gck_ball_tanh(const gck_arith *k, gck_ball a);
 /* One rounding to a stored type, subnormal spacing included; GCK_DTYPE_NONE changes nothing. `own` stays: the
  * reference keeps the unrounded value. */
 gck_ball gck_ball_rounded(gck_ball a, gck_dtype stored);
+
+/* Half a gap of `stored` at |value| + error: the most that one rounding to it moves a number this near to value.
+ * 0 for GCK_DTYPE_NONE. */
+double gck_half_gap(gck_dtype stored, double value, double error);
+
+/* The relative error of exp as a function alone, at this argument: (2 + 2|x|)u, fast (4 + 3|x|)u. */
+double gck_exp_unit(const gck_arith *k, double x);
+
+/* v(√(a/(a − e)) − 1)/v: the relative error of 1/√a when a is off by e; infinite if e ≥ a. */
+double gck_rsqrt_relative(double a, double e);
+
+/* A running sum of numbers with errors: what a bound on the sum needs, taken in one pass; as an array it sums columns.
+ * Three kinds of incoming error: `linear` ones may all point one way; `independent` ones have signs of their own and
+ * leave as the smaller of Σe and λ√Σe²; `own` is this double evaluation's. */
+typedef struct gck_sum {
+  double count, value;
+  double magnitude; /* Σ|v| */
+  double squares;   /* Σv² */
+  double own, linear;
+  double independent, quadrature; /* Σe, Σe² */
+} gck_sum;
+
+static inline void gck_sum_value(gck_sum *s, double value)
+{
+  s->count += 1.0;
+  s->value += value;
+  s->magnitude += fabs(value);
+  s->squares += value * value;
+}
+
+static inline void gck_sum_error(gck_sum *s, double own, double linear, double independent)
+{
+  s->own += own;
+  s->linear += linear;
+  s->independent += independent;
+  s->quadrature += independent * independent;
+}
+
+/* min(Σe, λ√Σe²) */
+double gck_quadrature(const gck_arith *k, double sum, double squares);
+
+/* What adding the terms up may lose in arithmetic k: growth · Σ|v|, a flush an addition, and the exception for terms of
+ * one sign and little spread, whose rounding errors do not average out. */
+double gck_sum_rounding(const gck_arith *k, const gck_sum *s);
+
+/* The whole ball: incoming errors and the additions, in k and in double. */
+gck_ball gck_sum_ball(const gck_arith *k, const gck_sum *s);
 
 /* Sum of n balls with the growth rule; the same-sign, small-spread exception of semantics section 2 included. */
 gck_ball gck_ball_sum(const gck_arith *k, const gck_ball *terms, int64_t n, int64_t stride);
