@@ -1,0 +1,168 @@
+/* The first diagnoses: is what the kernel returned another simple function of the reference? Every candidate is put
+ * to the same element test as the reference, over the elements that failed; one that passes there is the explanation,
+ * and it is said whether the other elements agree with it too. */
+#include "checks/diagnose.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* A candidate: value·scale + weight·term[k]; k < 0: no term. */
+typedef struct candidate {
+  double scale, weight;
+  int term;
+} candidate;
+
+static checks_target changed(const checks_suspicion *s, candidate c, int64_t i)
+{
+  checks_target t = checks_target_of(s->e, i);
+  double grown = fmax(1.0, fabs(c.scale));
+  t.value *= c.scale;
+  t.low *= c.scale;
+  if (c.term >= 0) {
+    double part = c.weight * s->e->term[c.term][i];
+    t.value += part;
+    t.own += 0x1p-52 * fabs(part);
+    grown = fmax(grown, 1.0 + fabs(c.weight));
+  }
+  t.own *= grown;
+  t.allowed *= grown;
+  return t;
+}
+
+typedef struct fit {
+  int64_t tried, explained;     /* among the failed elements */
+  int64_t others, others_agree; /* among the rest */
+  double ulps;
+} fit;
+
+/* Candidates that explain nothing are dropped at the first failed element that they miss. */
+static fit fit_candidate(const checks_suspicion *s, candidate c)
+{
+  fit f = {0};
+  for (int64_t i = 0; i < s->tally->count; i++) {
+    uint8_t state = s->tally->state[i];
+    if (state == CHECKS_NOT_DEFINED) continue;
+    checks_target t = changed(s, c, i);
+    bool good = checks_passes(checks_error(s->store, s->y[i], t), t);
+    if (state == CHECKS_BAD) {
+      f.tried += 1;
+      f.explained += good;
+      if (!good) return f;
+      f.ulps = fmax(f.ulps, checks_ulps(s->store.dtype, s->y[i], t));
+    } else {
+      f.others += 1;
+      f.others_agree += good;
+    }
+  }
+  return f;
+}
+
+static bool explains(fit f)
+{
+  return f.tried > 0 && f.explained == f.tried;
+}
+
+static const char *extent(fit f)
+{
+  if (f.others == 0 || f.others_agree == f.others) return "";
+  return " in the elements that are wrong";
+}
+
+/* How many failed elements hold a value for which `is` holds. */
+static bool all_failed(const checks_suspicion *s, bool (*is)(double))
+{
+  for (int64_t i = 0; i < s->tally->count; i++) {
+    if (s->tally->state[i] == CHECKS_BAD && !is(s->y[i])) return false;
+  }
+  return true;
+}
+
+static bool is_nan(double x)
+{
+  return isnan(x);
+}
+
+static bool is_infinite(double x)
+{
+  return isinf(x);
+}
+
+static bool is_zero(double x)
+{
+  return x == 0;
+}
+
+static bool diagnose_class(const checks_suspicion *s, char *text, size_t bytes, char *advice, size_t room)
+{
+  const char *each = s->tally->failed == 1 ? "the wrong element is" : "every wrong element is";
+  if (all_failed(s, is_nan)) {
+    snprintf(text, bytes, "%s NaN", each);
+    snprintf(advice, room, "memory that was never written is NaN here; else look for 0/0, inf - inf, or the root of a "
+                           "negative variance");
+  } else if (all_failed(s, is_infinite)) {
+    snprintf(text, bytes, "%s infinite", each);
+    snprintf(advice, room, "look for a division by zero or an overflow before the store");
+  } else if (all_failed(s, is_zero)) {
+    snprintf(text, bytes, "%s 0", each);
+    snprintf(advice, room, "look for a store that is skipped after the buffer was cleared, or a loop bound");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+static bool diagnose_sign(const checks_suspicion *s, char *text, size_t bytes)
+{
+  fit f = fit_candidate(s, (candidate){.scale = -1, .term = -1});
+  if (!explains(f)) return false;
+  snprintf(text, bytes, "%s has the wrong sign%s", s->name, extent(f));
+  return true;
+}
+
+/* One term missing, counted twice, or with the wrong sign. One or two elements fit too easily to be believed. */
+static bool diagnose_terms(const checks_suspicion *s, char *text, size_t bytes)
+{
+  static const double weight[] = {-1, 1, -2};
+  static const char *const how[] = {"without its term", "with twice its term", "with the wrong sign of its term"};
+  if (s->tally->failed < 3 || s->e->term_count < 2) return false;
+  for (int k = 0; k < s->e->term_count; k++) {
+    for (int w = 0; w < 3; w++) {
+      fit f = fit_candidate(s, (candidate){.scale = 1, .weight = weight[w], .term = k});
+      if (!explains(f)) continue;
+      const char *term = s->terms != NULL && s->terms[k] != NULL ? s->terms[k] : "?";
+      snprintf(text, bytes, "%s equals the reference %s %s (number %d of %d) to %.2g ulp%s", s->name, how[w], term,
+               k + 1, s->e->term_count, f.ulps, extent(f));
+      return true;
+    }
+  }
+  return false;
+}
+
+/* One factor for all failed elements. */
+static bool diagnose_scale(const checks_suspicion *s, char *text, size_t bytes)
+{
+  double yv = 0;
+  double vv = 0;
+  for (int64_t i = 0; i < s->tally->count; i++) {
+    if (s->tally->state[i] != CHECKS_BAD) continue;
+    yv += s->y[i] * s->e->value[i];
+    vv += s->e->value[i] * s->e->value[i];
+  }
+  double ratio = yv / vv;
+  if (s->tally->failed < 8 || !isfinite(ratio)) return false;
+  fit f = fit_candidate(s, (candidate){.scale = ratio, .term = -1});
+  if (!explains(f)) return false;
+  snprintf(text, bytes, "%s is %.9g times what it must be%s", s->name, ratio, extent(f));
+  return true;
+}
+
+void checks_diagnose(const checks_suspicion *s, char *text, size_t bytes, char *advice, size_t advice_bytes)
+{
+  text[0] = '\0';
+  advice[0] = '\0';
+  if (s->tally->failed == 0) return;
+  if (diagnose_class(s, text, bytes, advice, advice_bytes)) return;
+  if (diagnose_sign(s, text, bytes)) return;
+  if (diagnose_terms(s, text, bytes)) return;
+  (void)diagnose_scale(s, text, bytes);
+}
