@@ -51,7 +51,7 @@ typedef struct gck_exhibit {
 } gck_exhibit;
 
 typedef struct gck_check_record {
-  const char *name; /* static: the check's name */
+  char *name; /* the check's; owned, since a report that was read back may name checks that are not built in */
   gck_verdict verdict;
   char *reason; /* why skipped, undefined or vacuous; a remark for a pass; may be NULL */
   double seconds;
