@@ -44,14 +44,8 @@ typedef struct gck_device {
   gck_status (*clock_stop)(void *session, double *seconds, gck_diag *diag);
 } gck_device;
 
-/* A device together with the shared library that holds it (NULL for cpu and host). */
-typedef struct gck_device_source {
-  const gck_device *device;
-  void *shared;
-} gck_device_source;
-
 /* By one bit of GCK_ABI_CPU, _HOST, _CUDA. GCK_E_DEVICE with the reason if it is not here. */
-GCK_MUST_USE gck_status gck_device_find(uint32_t bit, gck_device_source *source, gck_diag *diag);
+GCK_MUST_USE gck_status gck_device_find(uint32_t bit, const gck_device **device, gck_diag *diag);
 
 extern const gck_device gck_device_cpu;
 extern const gck_device gck_device_host;

@@ -46,8 +46,13 @@ typedef struct gck_schedule {
   int os_threads; /* 0: as many as there are cores */
 } gck_schedule;
 
-/* What fills outputs, workspace and padding before the call. */
+/* What fills outputs, workspace and padding before the call: NaN or a huge finite value; for integers and truth values
+ * one of two patterns. */
 typedef enum gck_poison { GCK_POISON_NAN, GCK_POISON_HUGE } gck_poison;
+
+/* Eight bytes that repeat the poison's element, lowest byte first. An element that holds one poison after a run under
+ * it, and the other after a run under the other, was not written. */
+uint64_t gck_poison_word(gck_dtype dtype, gck_poison poison);
 
 typedef struct gck_request {
   const gck_case *c;
@@ -55,15 +60,19 @@ typedef struct gck_request {
   bool accumulate;   /* gradients start from tensors[gradient] */
   gck_poison poison;
   gck_schedule schedule;
-  size_t misalign;           /* bytes added to every base pointer, a multiple of the element size */
-  const gck_tensor *tensors; /* [GCK_MAX_TENSORS], host memory, any strides; a layout is kept on the device */
+  size_t misalign; /* bytes added to every tensor's base pointer, rounded up to a multiple of its element size */
+  /* [GCK_MAX_TENSORS], host memory, any strides; a layout is kept on the device. An output, saved tensor or gradient
+   * that the kernel writes may stand here too: its strides are then taken (its data are read only to accumulate). */
+  const gck_tensor *tensors;
 } gck_request;
 
 typedef struct gck_memory_fault {
   char tensor[GCK_NAME_BYTES]; /* or "workspace" */
-  bool before;                 /* in the guard zone before it, else after; input_changed: neither */
-  bool input_changed;
-  int64_t offset; /* bytes from the buffer's begin (negative before it) of the first changed byte */
+  int phase;                   /* GCK_PHASE_FORWARD, GCK_PHASE_VJP: after which it was seen */
+  bool before;                 /* in the guard zone before it, else after; neither if one of these is set: */
+  bool input_changed;          /* an input of this phase was written */
+  bool padding;                /* between the elements of a strided result */
+  int64_t offset;              /* bytes from the buffer's begin (negative before it) of the first changed byte */
 } gck_memory_fault;
 
 enum { GCK_MAX_MEMORY_FAULTS = 16 };
