@@ -46,7 +46,10 @@ double gck_growth(const gck_arith *arith, double n)
   return count * arith->u;
 }
 
-double gck_growth_own(double n) { return n * GCK_OWN_U; }
+double gck_growth_own(double n)
+{
+  return n * GCK_OWN_U;
+}
 
 double gck_growth_product(const gck_arith *arith, double n)
 {
@@ -75,7 +78,10 @@ double gck_rsqrt_relative(double a, double e)
 
 /* ---- scalar balls: rule by rule -------------------------------------------------------------------------------- */
 
-gck_ball gck_ball_exact(double value) { return (gck_ball){value, 0.0, 0.0}; }
+gck_ball gck_ball_exact(double value)
+{
+  return (gck_ball){value, 0.0, 0.0};
+}
 
 /* The result's own rounding, in both units. */
 static gck_ball settle(const gck_arith *k, double value, double own, double allowed, double units)
@@ -97,7 +103,10 @@ gck_ball gck_ball_sub(const gck_arith *k, gck_ball a, gck_ball b)
   return settle(k, a.value - b.value, a.own + b.own, a.allowed + b.allowed, 1.0);
 }
 
-static double mul_radius(double a, double ea, double b, double eb) { return fabs(a) * eb + fabs(b) * ea + ea * eb; }
+static double mul_radius(double a, double ea, double b, double eb)
+{
+  return fabs(a) * eb + fabs(b) * ea + ea * eb;
+}
 
 gck_ball gck_ball_mul(const gck_arith *k, gck_ball a, gck_ball b)
 {
@@ -134,7 +143,10 @@ gck_ball gck_ball_exp(const gck_arith *k, gck_ball a)
 }
 
 /* |log(a ± e) − log a| is largest on the side of zero: −log(1 − e/a). */
-static double log_radius(double a, double e) { return e < a ? -log1p(-e / a) : INFINITY; }
+static double log_radius(double a, double e)
+{
+  return e < a ? -log1p(-e / a) : INFINITY;
+}
 
 gck_ball gck_ball_log(const gck_arith *k, gck_ball a)
 {

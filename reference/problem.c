@@ -49,11 +49,15 @@ gck_status gck_problem_make(gck_problem *p, const gck_case *c, const gck_declara
 
 void gck_problem_free(gck_problem *p)
 {
-  for (int t = 0; t < GCK_MAX_TENSORS; t++) free(p->held[t]);
+  for (int t = 0; t < GCK_MAX_TENSORS; t++)
+    free(p->held[t]);
   memset(p, 0, sizeof *p);
 }
 
-static double *zeros(int64_t count) { return calloc((size_t)(count > 0 ? count : 1), sizeof(double)); }
+static double *zeros(int64_t count)
+{
+  return calloc((size_t)(count > 0 ? count : 1), sizeof(double));
+}
 
 gck_status gck_expected_make(gck_expected *e, int64_t count, int terms, gck_diag *diag)
 {
@@ -83,6 +87,7 @@ void gck_expected_free(gck_expected *e)
   free(e->own);
   free(e->allowed);
   free(e->escalated);
-  for (int k = 0; k < GCK_MAX_TERMS; k++) free(e->term[k]);
+  for (int k = 0; k < GCK_MAX_TERMS; k++)
+    free(e->term[k]);
   memset(e, 0, sizeof *e);
 }

@@ -22,7 +22,10 @@ static const gck_reference *const references[] = {
     NULL};
 #undef GCK_OP
 
-const gck_reference *const *gck_references(void) { return references; }
+const gck_reference *const *gck_references(void)
+{
+  return references;
+}
 
 const gck_reference *gck_reference_find(const char *op)
 {
@@ -38,7 +41,9 @@ static void finish(const gck_problem *p, gck_dtype stored, gck_expected *e)
   const gck_format *f = gck_dtype_format(stored);
   for (int64_t i = 0; i < e->count; i++) {
     e->own[i] *= GCK_INFLATE;
+    if (isnan(e->own[i])) e->own[i] = INFINITY;
     if (e->allowed[i] == 0.0) continue;
+    if (isnan(e->allowed[i]) || isnan(e->value[i])) e->allowed[i] = INFINITY; /* undefined (range) */
     double size = fabs(e->value[i]) + e->allowed[i];
     /* The cells are those of a nearest store: a truncating one lands up to half a gap beyond its cell. */
     if (p->declaration.truncate) e->allowed[i] += 0.5 * gck_dtype_gap(stored, size);
@@ -60,7 +65,8 @@ static bool wanted(const gck_case *c, int t, bool gradients)
 static int term_count(const gck_tensor_spec *spec)
 {
   int n = 0;
-  while (spec->terms[n] != NULL) n++;
+  while (spec->terms[n] != NULL)
+    n++;
   return n;
 }
 

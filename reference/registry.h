@@ -1,5 +1,5 @@
-/* The functions that every op's reference files define, by the op's name: reference/<op>_double.c the two that work over
- * balls, reference/<op>_mpfr.c the three that work in MPFR. The list of ops is CMake's (gck_add_op). */
+/* The functions that every op's reference files define, by the op's name: reference/<op>_double.c the two that work
+ * over balls, reference/<op>_mpfr.c the three that work in MPFR. The list of ops is CMake's (gck_add_op). */
 #ifndef GCK_REFERENCE_REGISTRY_H
 #define GCK_REFERENCE_REGISTRY_H
 
