@@ -72,7 +72,12 @@ gck_check_record *gck_record_check(gck_run *run, const char *name)
   void *array = run->check;
   gck_check_record *c = append(&array, &run->check_count, sizeof *c);
   run->check = array;
-  if (c != NULL) c->name = name;
+  if (c == NULL) return NULL;
+  c->name = strdup(name);
+  if (c->name == NULL) {
+    run->check_count -= 1;
+    return NULL;
+  }
   return c;
 }
 
@@ -137,6 +142,7 @@ static void check_free(gck_check_record *c)
     exhibit_free(&c->exhibit[i]);
   free(c->finding);
   free(c->exhibit);
+  free(c->name);
   free(c->reason);
 }
 
