@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* More than this is no memory's size: refused before an allocator can promise it. */
+#define MAX_BYTES (UINT64_C(1) << 40)
+
 int64_t gck_tensor_count(const gck_tensor *tensor)
 {
   int64_t count = 1;
@@ -59,7 +62,7 @@ gck_status gck_tensor_make(gck_tensor *tensor, gck_dtype dtype, int rank, const 
   *tensor = (gck_tensor){0};
   gck_status status = packed_bytes(dtype, rank, shape, &bytes, diag);
   if (status != GCK_OK) return status;
-  void *data = calloc(bytes > 0 ? bytes : 1, 1);
+  void *data = bytes <= MAX_BYTES ? calloc(bytes > 0 ? bytes : 1, 1) : NULL;
   if (data == NULL)
     return gck_fail(diag, GCK_E_MEMORY, "tensor", "make the sizes smaller", "no room for %zu bytes", bytes);
   tensor->dtype = dtype;
