@@ -1,0 +1,45 @@
+/* What the writers share: the JSON of a report at a chosen level of detail, and counts. Private to reports/. */
+#ifndef GCK_REPORTS_RENDER_H
+#define GCK_REPORTS_RENDER_H
+
+#include "reports/report.h"
+#include "reports/text.h"
+
+enum { REPORTS_VERDICTS = 6 };
+
+/* How much of the exhibits is written. The file format writes all; the page thins what would make it too heavy. */
+typedef struct reports_detail {
+  bool compact;          /* no line ends or blanks */
+  bool in_html;          /* '<', '>' and '&' as \u003c …, so that no string can end a script element */
+  int digits;            /* significant digits in exhibits; 0: shortest that reads back */
+  int64_t matrix_failed; /* most rows or columns of a matrix, of runs that fail or are vacuous; 0: no limit */
+  int64_t matrix_other;  /* … of other runs */
+  int64_t exhibits_failed, exhibits_other; /* how many runs of each kind keep their exhibits; < 0: all */
+} reports_detail;
+
+/* Refuses a report that holds a verdict which nobody gave (GCK_E_INTERNAL, naming it). */
+GCK_MUST_USE gck_status reports_check(const gck_report *r, gck_diag *diag);
+
+void reports_put_json(reports_text *t, const gck_report *r, const reports_detail *detail);
+
+/* Runs by verdict. */
+void reports_count(const gck_report *r, size_t count[REPORTS_VERDICTS]);
+
+/* "7 runs: 5 pass, 2 fail"; one sentence without a full stop. */
+void reports_put_counts(reports_text *t, const size_t count[REPORTS_VERDICTS]);
+
+/* "dx[3, 17]" style: the indices in brackets, nothing for a scalar. */
+void reports_put_index(reports_text *t, int rank, const int64_t *index);
+
+static inline bool reports_is_bad(gck_verdict v)
+{
+  return v == GCK_FAIL || v == GCK_VACUOUS;
+}
+
+/* An optional string that says something. */
+static inline bool reports_said(const char *text)
+{
+  return text != NULL && text[0] != '\0';
+}
+
+#endif
