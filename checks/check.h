@@ -28,6 +28,7 @@ typedef struct gck_options {
   int planned_tests;       /* Bonferroni: bias tests in the whole run */
   gck_progress progress;
   void *progress_user;
+  const char *command_words; /* what the reproducing command needs beside the case: "--kernel ./libmine.so"; or NULL */
 } gck_options;
 
 typedef struct gck_check {

@@ -101,7 +101,7 @@ static gck_status fill_digits(const gradient *g, gck_gradient_record *r, gck_dia
   char digits[GCK_WORST][GCK_DIGITS_BYTES];
   gck_status st = gck_reference_digits(&g->s->problem, g->t, wanted, count, DIGITS, digits, diag);
   for (int k = 0; st == GCK_OK && k < count; k++)
-    snprintf(r->worst[place[k]].exact, sizeof r->worst[0].exact, "%s", digits[k]);
+    memcpy(r->worst[place[k]].exact, digits[k], GCK_DIGITS_BYTES);
   return st;
 }
 

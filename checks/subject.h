@@ -1,0 +1,25 @@
+/* A subject from its tensors to its verdict: what judging a case and judging a capture have in common. */
+#ifndef GCK_CHECKS_SUBJECT_H
+#define GCK_CHECKS_SUBJECT_H
+
+#include "checks/check.h"
+
+/* Starts from nothing. The subject must stay where it is: its problem points into it. */
+void checks_subject_start(gck_subject *s, const gck_case *c, const gck_declaration *declaration);
+void checks_subject_free(gck_subject *s);
+
+/* Sets up problem and expected[] once the tensors are there. */
+GCK_MUST_USE gck_status checks_subject_expect(gck_subject *s, gck_diag *diag);
+
+/* Runs the checks that are asked for and concludes the run. */
+GCK_MUST_USE gck_status checks_subject_judge(gck_subject *s, const gck_options *o, gck_run *run, gck_diag *diag);
+
+/* The words of a run that do not depend on what is judged: line, op, dtype, seed, declaration. */
+GCK_MUST_USE gck_status checks_subject_describe(const gck_subject *s, gck_run *run, gck_diag *diag);
+
+/* The request of the main run, for checks that repeat or vary it. */
+gck_request checks_request(const gck_subject *s);
+
+double checks_seconds(void); /* a steady clock */
+
+#endif
