@@ -18,7 +18,7 @@ static const gck_attribute_spec attributes[] = {
      .kind = GCK_ATTR_REAL,
      .fallback = "1e-5",
      .min = 0,
-     .max = 0x1p100,
+     .max = 1e30,
      .help = "added to the variance under the root"},
     {.name = "weight", .kind = GCK_ATTR_FLAG, .fallback = "yes", .help = "y is scaled by w"},
     {.name = "bias", .kind = GCK_ATTR_FLAG, .fallback = "yes", .help = "b is added to y"},

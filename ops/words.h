@@ -1,0 +1,33 @@
+/* Words of a case line: numbers to text and back, whatever the locale. Private to ops/. */
+#ifndef GCK_OPS_WORDS_H
+#define GCK_OPS_WORDS_H
+
+#include "ops/case.h"
+
+/* Room for any attribute value: GCK_MAX_LIST integers of 20 digits with their commas. */
+enum { OPS_VALUE_BYTES = GCK_MAX_LIST * 21 + 1, OPS_REAL_BYTES = 32 };
+
+/* Decimal integers, "-" allowed where the type is signed; false for anything else or beyond 64 bits. */
+bool ops_parse_integer(const char *text, int64_t *out);
+bool ops_parse_unsigned(const char *text, uint64_t *out);
+
+/* [-+]digits[.digits][e[-+]digits], finite, and not zero for digits that are not: false otherwise. No hexadecimal, no
+ * inf, no nan. */
+bool ops_parse_real(const char *text, double *out);
+
+/* The shortest decimal that reads back as the same double. */
+void ops_print_real(double value, char out[OPS_REAL_BYTES]);
+
+/* Reads and writes one attribute value as its text; parse fails in words. */
+GCK_MUST_USE gck_status ops_parse_value(const gck_attribute_spec *spec, const char *text, gck_value *value,
+                                        gck_diag *diag);
+void ops_print_value(const gck_attribute_spec *spec, const gck_value *value, char out[OPS_VALUE_BYTES]);
+
+/* Copies the next blank-separated word at *text into `word` and moves on; false at the end. Words that are longer than
+ * `bytes` − 1 are cut (callers give room for all that can be right). */
+bool ops_next_word(const char **text, char *word, size_t bytes);
+
+/* "did you mean rows?" or, where nothing is near, "one of: rows, cols, …" into `out`. */
+void ops_hint(const char *word, const char *const *words, char *out, size_t bytes);
+
+#endif
