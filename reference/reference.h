@@ -67,6 +67,9 @@ typedef struct gck_reference {
                          gck_mpvec *magnitude, mpfr_prec_t precision, gck_diag *diag);
   /* The length scale of a variable, for finite-difference steps: h = 2^-(p/3) · scale. NULL: 1. */
   double (*length_scale)(const gck_problem *p, int input, int64_t element);
+  /* Multiply-adds of one evaluation of vjp_mpfr over `elements` elements in `slices` independent slices, for planning.
+   * NULL: the descriptor's flop counts stand in. */
+  double (*operations)(const gck_case *c, int gradient, double slices, double elements);
 } gck_reference;
 
 /* All references in registry order, NULL-terminated; by op name (NULL if the op has none). */
@@ -94,5 +97,64 @@ GCK_MUST_USE gck_status gck_escalate(const gck_problem *p, int gradient, const u
 enum { GCK_DIGITS_BYTES = 64 };
 GCK_MUST_USE gck_status gck_reference_digits(const gck_problem *p, int gradient, const int64_t *elements, int count,
                                              int digits, char (*out)[GCK_DIGITS_BYTES], gck_diag *diag);
+
+/* ---- before escalation starts ---------------------------------------------------------------------------------- */
+
+/* What MPFR would cost, and what a sample within the budget may miss. Estimates are counted, not timed: the same case,
+ * budget and number of cores give the same plan. */
+typedef struct gck_escalation_plan {
+  int64_t wanted;        /* elements that somebody wants decided */
+  int64_t slices;        /* independent slices that they lie in */
+  int64_t sample;        /* how many fit into the budget; equal to wanted: all of them */
+  int threads;           /* cores that the estimate counts on */
+  double seconds_all;    /* estimate for all that is wanted */
+  double seconds;        /* estimate for the sample */
+  double fault_fraction; /* a fault that touches this part of the wanted elements … */
+  double miss;           /* … lies outside the sample with this probability (0 if all are decided) */
+} gck_escalation_plan;
+
+/* wanted NULL: all elements. The sample holds at least one element, whatever the budget. */
+gck_escalation_plan gck_plan_escalation(const gck_problem *p, int gradient, const uint8_t *wanted,
+                                        double budget_seconds, double fault_fraction);
+
+/* Draws plan->sample of the wanted elements, every subset equally likely; the same seed gives the same sample.
+ * chosen[count of the gradient] is overwritten with 0 and 1 and serves gck_escalate as `wanted`. */
+void gck_plan_sample(const gck_problem *p, int gradient, const uint8_t *wanted, const gck_escalation_plan *plan,
+                     uint64_t seed, uint8_t *chosen);
+
+/* The probability that `sample` elements, drawn without replacement from `population`, hold none of the `faulty`. */
+double gck_miss_probability(int64_t population, int64_t faulty, int64_t sample);
+
+/* ---- the chain of trust ---------------------------------------------------------------------------------------- */
+
+/* The drivers above over a reference that need not be registered: a planted fault, an op under construction. */
+GCK_MUST_USE gck_status gck_escalate_with(const gck_reference *r, const gck_problem *p, int gradient,
+                                          const uint8_t *wanted, gck_expected *expected, gck_progress progress,
+                                          void *user, gck_diag *diag);
+GCK_MUST_USE gck_status gck_mpfr_differences_with(const gck_reference *r, const gck_problem *p, int gradient,
+                                                  const uint8_t *wanted, gck_mpvec *out, mpfr_prec_t precision,
+                                                  gck_diag *diag);
+
+/* J v of the forward by central differences along a direction: direction[t] for every input t that moves (NULL: it
+ * stays), out[t] made by the caller for every present output. */
+GCK_MUST_USE gck_status gck_mpfr_directional(const gck_reference *r, const gck_problem *p,
+                                             const double *const *direction, gck_mpvec *out, mpfr_prec_t precision,
+                                             gck_diag *diag);
+
+/* Decimal digits of agreement relative to the sum of the terms' magnitudes, at the weakest element; infinite where all
+ * are equal. */
+typedef struct gck_trust {
+  double closed_form; /* the closed form against finite differences at twice the precision */
+  double differences; /* finite differences at the precision against those at twice the precision */
+  int64_t at;         /* the weakest element of closed_form */
+  int64_t compared;
+} gck_trust;
+GCK_MUST_USE gck_status gck_trust_differences(const gck_reference *r, const gck_problem *p, int gradient,
+                                              mpfr_prec_t precision, gck_trust *trust, gck_diag *diag);
+
+/* <u, J v> against <J^T u, v>: u the case's cotangents, J v by differences of the forward along `direction`, J^T u by
+ * the closed form. Digits relative to Σ magnitude·|v|. */
+GCK_MUST_USE gck_status gck_trust_adjoint(const gck_reference *r, const gck_problem *p, const double *const *direction,
+                                          mpfr_prec_t precision, double *digits, gck_diag *diag);
 
 #endif

@@ -12,6 +12,7 @@
       .forward_mpfr = gck_##name##_forward_mpfr,                                                                       \
       .vjp_mpfr = gck_##name##_vjp_mpfr,                                                                               \
       .length_scale = gck_##name##_length_scale,                                                                       \
+      .operations = gck_##name##_operations,                                                                           \
   };
 #include "gradcheck_ops.inc"
 #undef GCK_OP
