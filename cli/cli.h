@@ -1,0 +1,125 @@
+/* The program: words in, an exit status out. Private to cli/. One file a subcommand; cli/main.c has the table. */
+#ifndef GCK_CLI_CLI_H
+#define GCK_CLI_CLI_H
+
+#include "checks/check.h"
+#include "reports/report.h"
+
+#include <argp.h>
+
+/* Exit statuses (the same for every subcommand): 0 and 1 come from gck_report_exit. */
+enum { CLI_WRONG_WORDS = 2, CLI_CANNOT = 3 };
+
+typedef struct cli_command {
+  const char *name;
+  const char *arguments;             /* "OP [name=value…] [options]" */
+  const char *help;                  /* one line */
+  int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name */
+} cli_command;
+
+int cli_judge(int argc, char **argv); /* argv[0] is the op */
+int cli_replay(int argc, char **argv);
+int cli_list(int argc, char **argv);
+int cli_explain(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+
+/* ---- complaints (complain.c) ----------------------------------------------------------------------------------- */
+
+/* Prints the diagnostic to stderr; returns the exit status that goes with it. */
+int cli_complain(const gck_diag *diag);
+
+/* GCK_E_WORDS: there is no such `kind` ("op or subcommand"); names the nearest of `words`, or all of them. */
+gck_status cli_unknown(const char *kind, const char *word, const char *const *words, gck_diag *diag);
+
+/* Flushes stdout; a full disk or a closed pipe there turns `status` into CLI_CANNOT. */
+int cli_finish(int status);
+
+/* ---- options (options.c) --------------------------------------------------------------------------------------- */
+
+enum { CLI_MAX_WORDS = 64 };
+
+typedef struct cli_options {
+  const char *kernel; /* PATH[:NAME] */
+  const char *device;
+  const char *dtypes;
+  const char *checks;
+  const char *seed;
+  const char *html, *json, *junit;
+  bool replace, quiet, verbose, help;
+  gck_declaration declaration;      /* what was said on the command line */
+  const char *words[CLI_MAX_WORDS]; /* what is no option, in order */
+  int word_count;
+  gck_diag *diag;
+} cli_options;
+
+/* Which of the options a subcommand takes. */
+enum { CLI_TAKES_REPORTS = 1, CLI_TAKES_KERNEL = 2, CLI_TAKES_DECLARATION = 4, CLI_TAKES_CHECKS = 8 };
+
+/* What a subcommand's --help says beside its options. */
+typedef struct cli_usage {
+  const char *name;      /* "gradcheck replay" */
+  const char *arguments; /* "FILE|DIR…" */
+  const char *text;
+  unsigned takes;
+} cli_usage;
+
+/* Parses argv[1 …]. With --help it prints the help and sets help. Words `name=value` that are a declaration's are taken
+ * out of `words` where the subcommand takes a declaration, unless `op` (may be NULL) has an attribute of that name. */
+GCK_MUST_USE gck_status cli_parse(int argc, char **argv, const cli_usage *usage, const gck_op *op, cli_options *options,
+                                  gck_diag *diag);
+
+/* Cuts a comma-separated list into a NULL-terminated array (both freed by the caller through *list, one block). */
+GCK_MUST_USE gck_status cli_split(const char *text, const char ***list, gck_diag *diag);
+
+/* Names of checks, each of them known; NULL text gives NULL: all. */
+GCK_MUST_USE gck_status cli_check_names(const char *text, const char ***names, gck_diag *diag);
+
+/* ---- a report on its way (trial.c) --------------------------------------------------------------------------- */
+
+typedef struct cli_trial {
+  const cli_options *options;
+  gck_report report;
+  gck_terminal_style style;
+  const char **checks; /* NULL: all */
+  struct cli_progress *progress;
+  double began;
+} cli_trial;
+
+/* Checks that the report files can be written, before any work is done. */
+GCK_MUST_USE gck_status cli_trial_begin(cli_trial *s, const cli_options *options, const char *title, gck_diag *diag);
+
+/* The checks' options, progress included. */
+gck_options cli_trial_options(const cli_trial *s, uint64_t seed, int planned_tests);
+
+/* Prints the newest run. */
+GCK_MUST_USE gck_status cli_trial_show(cli_trial *s, gck_diag *diag);
+
+/* Concludes, prints the summary, writes the files, frees; returns the exit status. `status` is what ended the work: a
+ * cancelled one marks the report partial. */
+int cli_trial_end(cli_trial *s, gck_status status, const gck_diag *diag);
+
+/* ---- progress and Ctrl-C (progress.c, cancel.c) ---------------------------------------------------------------- */
+
+typedef struct cli_progress cli_progress;
+
+/* A line on stderr, if that is a terminal, once something takes more than a second. NULL if there is no terminal. */
+cli_progress *cli_progress_start(bool quiet);
+void cli_progress_label(cli_progress *p, const char *label); /* starts the second anew; NULL: nothing is running */
+void cli_progress_stop(cli_progress *p);
+
+/* For gck_options.progress: tells the line, and returns non-zero once Ctrl-C was pressed. `user` is a cli_progress. */
+int cli_progress_tell(void *user, double done, double total);
+
+/* The first Ctrl-C asks the work to stop, the second ends the program. */
+void cli_catch_interrupt(void);
+bool cli_interrupted(void);
+
+/* ---- facts about this machine (environment.c) ------------------------------------------------------------------ */
+
+/* "name: value" lines for reports, malloc'ed. */
+GCK_MUST_USE gck_status cli_environment(char **text, gck_diag *diag);
+
+/* Seconds on a clock that only goes forward. */
+double cli_now(void);
+
+#endif

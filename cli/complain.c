@@ -1,0 +1,35 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+int cli_complain(const gck_diag *diag)
+{
+  (void)fflush(stdout);
+  fprintf(stderr, "gradcheck: %s%s%s\n", diag->where, diag->where[0] != '\0' ? ": " : "", diag->text);
+  if (diag->hint[0] != '\0') fprintf(stderr, "  %s\n", diag->hint);
+  return gck_status_exit(diag->status);
+}
+
+gck_status cli_unknown(const char *kind, const char *word, const char *const *words, gck_diag *diag)
+{
+  char hint[256] = "";
+  const char *near = gck_nearest(word, words);
+  if (near != NULL) {
+    (void)snprintf(hint, sizeof hint, "did you mean %s?", near);
+  } else {
+    size_t length = (size_t)snprintf(hint, sizeof hint, "one of:");
+    for (int k = 0; words[k] != NULL && length < sizeof hint; k++)
+      length += (size_t)snprintf(hint + length, sizeof hint - length, " %s", words[k]);
+  }
+  return gck_fail(diag, GCK_E_WORDS, word, hint, "there is no such %s", kind);
+}
+
+int cli_finish(int status)
+{
+  int error = ferror(stdout);
+  if (fflush(stdout) == 0 && !error) return status;
+  fprintf(stderr, "gradcheck: standard output: cannot be written: %s\n", strerror(errno));
+  return CLI_CANNOT;
+}

@@ -1,0 +1,145 @@
+/* gradcheck explain OP: everything that the descriptor knows, and the cost for given sizes. */
+#include "cli/cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void explain_attributes(const gck_op *op)
+{
+  puts("\nSizes and attributes (name=value)");
+  for (const gck_attribute_spec *a = op->attributes; a->name != NULL; a++) {
+    printf("  %-14s %s (default %s", a->name, a->help, a->fallback);
+    for (int k = 0; a->kind == GCK_ATTR_WORD && a->words[k] != NULL; k++)
+      printf("%s%s", k == 0 ? "; " : "|", a->words[k]);
+    if (a->kind == GCK_ATTR_FLAG) printf("; no|yes");
+    puts(")");
+  }
+}
+
+static const char *role_name(gck_role role)
+{
+  static const char *const names[] = {"input", "output", "saved", "cotangent", "gradient"};
+  return names[role];
+}
+
+static void print_shape(const gck_case *c, int t)
+{
+  printf("[");
+  for (int axis = 0; axis < c->rank[t]; axis++)
+    printf("%s%lld", axis > 0 ? ", " : "", (long long)c->shape[t][axis]);
+  printf("] %s", gck_dtype_format(c->tensor_dtype[t])->name);
+}
+
+static void explain_tensors(const gck_case *c)
+{
+  puts("\nTensors");
+  for (int t = 0; c->op->tensors[t].name != NULL; t++) {
+    const gck_tensor_spec *spec = &c->op->tensors[t];
+    printf("  %-8s %-10s", spec->name, role_name(spec->role));
+    if (c->present[t])
+      print_shape(c, t);
+    else
+      printf("absent (needs %s)", spec->when);
+    printf("  %s\n", spec->help);
+  }
+}
+
+static void explain_terms(const gck_case *c)
+{
+  puts("\nTerms of the gradients");
+  for (int t = 0; c->op->tensors[t].name != NULL; t++) {
+    if (c->op->tensors[t].role != GCK_ROLE_GRADIENT) continue;
+    printf("  %-8s", c->op->tensors[t].name);
+    const char *const *terms = gck_case_terms(c, t);
+    for (int k = 0; terms[k] != NULL; k++)
+      printf("%s %s", k > 0 ? "  |" : "", terms[k]);
+    puts("");
+  }
+}
+
+static void explain_facts(const gck_op *op)
+{
+  if (op->zeros != NULL && op->zeros[0].gradient != NULL) puts("\nZero by mathematics");
+  for (const gck_zero_fact *z = op->zeros; z != NULL && z->gradient != NULL; z++)
+    printf("  %-8s %s (%s)\n", z->gradient, z->reason, z->kind == GCK_ZERO_EXACT ? "exactly" : "within its allowance");
+  if (op->intermediates != NULL && op->intermediates[0].name != NULL)
+    puts("\nIntermediates that a kernel may declare to round (intermediates=NAME:DTYPE, or storage)");
+  for (const gck_intermediate_spec *i = op->intermediates; i != NULL && i->name != NULL; i++)
+    printf("  %-8s %s\n", i->name, i->help);
+  if (op->mixes != NULL && op->mixes[0].main != NULL) puts("\nMixed storage types");
+  for (const gck_mix *m = op->mixes; m != NULL && m->main != NULL; m++)
+    printf("  dtype=%-4s %s\n", m->main, m->overrides);
+}
+
+static double bytes_of(const gck_case *c, int t)
+{
+  return (double)gck_case_count(c, t) * (double)gck_dtype_format(c->tensor_dtype[t])->bytes;
+}
+
+/* Bytes that must move: each tensor of the phase once. */
+static double phase_bytes(const gck_case *c, bool vjp)
+{
+  double bytes = 0;
+  for (int t = 0; c->op->tensors[t].name != NULL; t++) {
+    gck_role role = c->op->tensors[t].role;
+    bool forward_only = role == GCK_ROLE_OUTPUT && !c->op->tensors[t].readback;
+    bool vjp_only = role == GCK_ROLE_COTANGENT || role == GCK_ROLE_GRADIENT;
+    if (c->present[t] && !(vjp ? forward_only : vjp_only)) bytes += bytes_of(c, t);
+  }
+  return bytes;
+}
+
+static void explain_cost(const gck_case *c)
+{
+  double forward = NAN, vjp = NAN, saved = NAN;
+  if (c->op->cost != NULL) c->op->cost(c, &forward, &vjp, &saved);
+  char line[GCK_CASE_LINE_BYTES];
+  (void)gck_case_print(c, line, sizeof line);
+  printf("\nCost of %s\n", line);
+  printf("  forward  %14.0f operations, %14.0f bytes to move\n", forward, phase_bytes(c, false));
+  printf("  vjp      %14.0f operations, at most %6.0f bytes to move\n", vjp, phase_bytes(c, true));
+  printf("  saved    %14.0f bytes\n", saved);
+}
+
+static int explain(const gck_op *op, const cli_options *o)
+{
+  char line[GCK_CASE_LINE_BYTES];
+  gck_diag diag = {0};
+  size_t length = (size_t)snprintf(line, sizeof line, "%s", op->name);
+  for (int i = 1; i < o->word_count && length < sizeof line; i++)
+    length += (size_t)snprintf(line + length, sizeof line - length, " %s", o->words[i]);
+  gck_case c;
+  gck_status status = length < sizeof line ? gck_case_parse(&c, line, &diag)
+                                           : gck_fail(&diag, GCK_E_WORDS, op->name, NULL, "too many words");
+  if (status != GCK_OK) return cli_complain(&diag);
+  printf("%s: %s\n\nForward   %s\nGradient  %s\nSaved     %s\n", op->name, op->title, op->formula, op->vjp, op->saved);
+  if (op->independent != NULL) printf("Slices along %s do not see each other.\n", op->independent);
+  explain_attributes(op);
+  explain_tensors(&c);
+  explain_terms(&c);
+  explain_facts(op);
+  explain_cost(&c);
+  return 0;
+}
+
+int cli_explain(int argc, char **argv)
+{
+  static const cli_usage usage = {"gradcheck explain", "OP [name=value…]",
+                                  "Formula, gradient, terms, what is saved, and the cost for these sizes.", 0};
+  cli_options options;
+  gck_diag diag = {0};
+  gck_status status = cli_parse(argc, argv, &usage, NULL, &options, &diag);
+  if (status == GCK_OK && options.help) return 0;
+  if (status == GCK_OK && options.word_count == 0)
+    status = gck_fail(&diag, GCK_E_WORDS, "explain", "gradcheck explain layernorm", "names no op");
+  const gck_op *op = status == GCK_OK ? gck_op_find(options.words[0]) : NULL;
+  if (status == GCK_OK && op == NULL) {
+    const char *names[64] = {0};
+    for (int k = 0; k < 63 && gck_ops()[k] != NULL; k++)
+      names[k] = gck_ops()[k]->name;
+    status = cli_unknown("op", options.words[0], names, &diag);
+  }
+  return status == GCK_OK ? explain(op, &options) : cli_complain(&diag);
+}

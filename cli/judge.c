@@ -1,0 +1,207 @@
+/* gradcheck OP: judges a kernel of one op, one run for each dtype. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *const main_dtypes[] = {"f64", "f32", "bf16", "f16", NULL};
+
+/* The library and the name in it that --kernel asks for. */
+typedef struct chosen_kernel {
+  char *path; /* NULL: the built-in kernels */
+  const char *name;
+  const char *device; /* NULL: whatever the library is for */
+  gck_library *library;
+} chosen_kernel;
+
+/* PATH[:NAME]: the last colon splits, unless a file has the whole name. */
+static gck_status choose_kernel(const cli_options *o, chosen_kernel *k, gck_diag *diag)
+{
+  struct stat info;
+  *k = (chosen_kernel){.device = o->device};
+  if (o->kernel == NULL) {
+    if (k->device == NULL) k->device = "host";
+    return GCK_OK;
+  }
+  k->path = strdup(o->kernel);
+  if (k->path == NULL) return gck_fail(diag, GCK_E_MEMORY, o->kernel, NULL, "out of memory");
+  char *colon = strrchr(k->path, ':');
+  if (colon != NULL && stat(k->path, &info) != 0) {
+    *colon = '\0';
+    k->name = colon + 1;
+  }
+  return GCK_OK;
+}
+
+/* The case line for one dtype: what was said, in the words of a case. */
+static gck_status case_line(const gck_op *op, const cli_options *o, const char *dtype, char *line, size_t bytes,
+                            gck_diag *diag)
+{
+  size_t length = (size_t)snprintf(line, bytes, "%s", op->name);
+  for (int i = 0; i < o->word_count && length < bytes; i++) {
+    if (o->words[i][strcspn(o->words[i], " \t\n")] != '\0')
+      return gck_fail(diag, GCK_E_WORDS, o->words[i], "quote nothing: rows=64 cols=768", "has a blank in it");
+    length += (size_t)snprintf(line + length, bytes - length, " %s", o->words[i]);
+  }
+  if (dtype != NULL && length < bytes) length += (size_t)snprintf(line + length, bytes - length, " dtype=%s", dtype);
+  if (o->seed != NULL && length < bytes) length += (size_t)snprintf(line + length, bytes - length, " seed=%s", o->seed);
+  if (length < bytes) return GCK_OK;
+  return gck_fail(diag, GCK_E_WORDS, op->name, NULL, "the words are longer than %zu bytes", bytes);
+}
+
+/* The line that reruns this run, as a shell reads it. */
+static gck_status note_reproduction(gck_run *run, const cli_options *o, const chosen_kernel *k, gck_diag *diag)
+{
+  char said[1024];
+  (void)gck_declaration_print(&o->declaration, said, sizeof said);
+  bool plain = k->path == NULL || o->kernel[strspn(o->kernel, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                                              "0123456789_./:-+")] == '\0';
+  const char *quote = plain ? "" : "'";
+  return gck_record_text(
+      &run->reproduce, diag, "gradcheck %s%s%s%s%s%s%s%s%s", run->line, k->path != NULL ? " --kernel " : "",
+      k->path != NULL ? quote : "", k->path != NULL ? o->kernel : "", k->path != NULL ? quote : "",
+      k->device != NULL ? " --device " : "", k->device != NULL ? k->device : "", said[0] != '\0' ? " " : "", said);
+}
+
+/* A dtype that the kernel does not take: a run of its own, skipped with the reason. */
+static gck_status record_skipped(gck_report *report, const gck_case *c, const chosen_kernel *k, const char *reason,
+                                 gck_diag *diag)
+{
+  char line[GCK_CASE_LINE_BYTES];
+  gck_run *run = gck_record_run(report);
+  if (run == NULL) return gck_fail(diag, GCK_E_MEMORY, c->op->name, NULL, "out of memory");
+  (void)gck_case_print(c, line, sizeof line);
+  gck_status status = gck_record_text(&run->line, diag, "%s", line);
+  if (status == GCK_OK) status = gck_record_text(&run->op, diag, "%s", c->op->name);
+  if (status == GCK_OK)
+    status = gck_record_text(&run->kernel, diag, "%s",
+                             k->path == NULL   ? "builtin"
+                             : k->name != NULL ? k->name
+                                               : k->path);
+  if (status == GCK_OK) status = gck_record_text(&run->device, diag, "%s", k->device != NULL ? k->device : "-");
+  if (status == GCK_OK) status = gck_record_text(&run->dtype, diag, "%s", gck_dtype_format(c->dtype)->name);
+  if (status == GCK_OK) status = gck_record_text(&run->reason, diag, "%s", reason);
+  run->seed = c->seed;
+  run->verdict = GCK_SKIPPED;
+  return status;
+}
+
+/* Tests of the whole run that share one false-alarm budget: each gradient against itself and each of its terms. */
+static int planned_tests(const gck_op *op, int runs)
+{
+  int tests = 0;
+  for (const gck_tensor_spec *t = op->tensors; t->name != NULL; t++) {
+    for (int k = 0; t->role == GCK_ROLE_GRADIENT && (k == 0 || t->terms[k - 1] != NULL); k++)
+      tests++;
+  }
+  return tests * runs;
+}
+
+static gck_status judge_one(cli_trial *s, const gck_case *c, const chosen_kernel *k, int tests, gck_diag *diag)
+{
+  char line[GCK_CASE_LINE_BYTES];
+  gck_runner *runner = NULL;
+  gck_diag opening = {0};
+  gck_status status = gck_runner_open(k->library, c->op->name, k->name, c->dtype, &runner, &opening);
+  if (status == GCK_E_UNSUPPORTED) return record_skipped(&s->report, c, k, opening.text, diag);
+  if (status != GCK_OK) {
+    *diag = opening;
+    return status;
+  }
+  (void)gck_case_print(c, line, sizeof line);
+  cli_progress_label(s->progress, line);
+  gck_options options = cli_trial_options(s, c->seed, tests);
+  size_t before = s->report.run_count;
+  status = gck_judge_case(c, runner, &s->options->declaration, &options, &s->report, diag);
+  gck_runner_close(runner);
+  if (status == GCK_OK && s->report.run_count > before)
+    status = note_reproduction(&s->report.run[s->report.run_count - 1], s->options, k, diag);
+  return status;
+}
+
+static gck_status judge_all(cli_trial *s, const gck_case *cases, int count, const chosen_kernel *k, gck_diag *diag)
+{
+  for (int i = 0; i < count; i++) {
+    gck_status status = judge_one(s, &cases[i], k, planned_tests(cases[i].op, count), diag);
+    if (status == GCK_OK) status = cli_trial_show(s, diag);
+    if (status == GCK_OK && cli_interrupted())
+      status = gck_fail(diag, GCK_E_CANCELLED, "gradcheck", NULL, "interrupted; the report is partial");
+    if (status != GCK_OK) return status;
+  }
+  return GCK_OK;
+}
+
+/* One resolved case for each dtype that was asked for. */
+static gck_status make_cases(const gck_op *op, const cli_options *o, gck_case **cases, int *count, gck_diag *diag)
+{
+  const char **list = NULL;
+  bool all = o->dtypes != NULL && strcmp(o->dtypes, "all") == 0;
+  static const char *const unsaid[] = {NULL, NULL};
+  gck_status status = o->dtypes == NULL || all ? GCK_OK : cli_split(o->dtypes, &list, diag);
+  if (status != GCK_OK) return status;
+  const char *const *dtypes = all ? main_dtypes : list != NULL ? list : unsaid;
+  *count = 0;
+  while (dtypes[*count] != NULL)
+    ++*count;
+  if (o->dtypes == NULL) *count = 1;
+  *cases = calloc((size_t)*count, sizeof **cases);
+  if (*cases == NULL) status = gck_fail(diag, GCK_E_MEMORY, op->name, NULL, "out of memory");
+  for (int i = 0; i < *count && status == GCK_OK; i++) {
+    char line[GCK_CASE_LINE_BYTES];
+    status = case_line(op, o, dtypes[i], line, sizeof line, diag);
+    if (status == GCK_OK) status = gck_case_parse(&(*cases)[i], line, diag);
+  }
+  free(list);
+  return status;
+}
+
+static int judge_cases(const cli_options *o, const gck_case *cases, int count)
+{
+  gck_diag diag = {0};
+  cli_trial trial;
+  chosen_kernel kernel;
+  char title[128];
+  bool changed_fp = false;
+  (void)snprintf(title, sizeof title, "gradcheck %s", cases[0].op->name);
+  gck_status status = choose_kernel(o, &kernel, &diag);
+  if (status == GCK_OK) status = gck_library_open(kernel.path, kernel.device, &kernel.library, &changed_fp, &diag);
+  if (status == GCK_OK) status = cli_trial_begin(&trial, o, title, &diag);
+  if (status != GCK_OK) {
+    gck_library_close(kernel.library);
+    free(kernel.path);
+    return cli_complain(&diag);
+  }
+  if (changed_fp)
+    fprintf(stderr,
+            "gradcheck: %s: loading it changed the floating-point control word (was it built with -Ofast?); "
+            "restored\n",
+            kernel.path != NULL ? kernel.path : "the built-in kernels");
+  status = judge_all(&trial, cases, count, &kernel, &diag);
+  int code = cli_trial_end(&trial, status, &diag);
+  gck_library_close(kernel.library);
+  free(kernel.path);
+  return code;
+}
+
+int cli_judge(int argc, char **argv)
+{
+  const gck_op *op = gck_op_find(argv[0]);
+  char name[64];
+  (void)snprintf(name, sizeof name, "gradcheck %s", op->name);
+  const cli_usage usage = {name, "[name=value…] [options]",
+                           "Judges the op's gradients. gradcheck explain OP tells its sizes and attributes.",
+                           CLI_TAKES_REPORTS | CLI_TAKES_KERNEL | CLI_TAKES_CHECKS | CLI_TAKES_DECLARATION};
+  cli_options options;
+  gck_case *cases = NULL;
+  int count = 0;
+  gck_diag diag = {0};
+  gck_status status = cli_parse(argc, argv, &usage, op, &options, &diag);
+  if (status == GCK_OK && options.help) return 0;
+  if (status == GCK_OK) status = make_cases(op, &options, &cases, &count, &diag);
+  int code = status == GCK_OK ? judge_cases(&options, cases, count) : cli_complain(&diag);
+  free(cases);
+  return code;
+}
