@@ -139,12 +139,18 @@ static gck_status take_shape(fit *f, const gck_tensor_spec *spec, const gck_tens
   return GCK_OK;
 }
 
+static gck_status out_of_place(const fit *f, const char *entry, const gck_tensor_spec *spec)
+{
+  return refuse(f, entry, "not a part of this case: it is there only where %s holds", spec->when);
+}
+
 static gck_status take_shapes(fit *f)
 {
   for (int t = 0; f->c->op->tensors[t].name != NULL; t++) {
     const gck_tensor_spec *spec = &f->c->op->tensors[t];
     const gck_tensor *tensor = gck_archive_find(f->archive, spec->name);
     if (tensor == NULL) continue;
+    if (!gck_case_holds(f->c, spec->when)) return out_of_place(f, spec->name, spec);
     const gck_status status = take_shape(f, spec, tensor);
     if (status != GCK_OK) return status;
   }
@@ -193,8 +199,7 @@ static gck_status check_entry(const fit *f, const gck_entry *entry)
 {
   const int t = tensor_of_entry(f->c, entry->name);
   if (t < 0) return refuse(f, entry->name, "%s has no such tensor", f->c->op->name);
-  if (!f->c->present[t])
-    return refuse(f, entry->name, "not a part of this case: it is there only where %s", f->c->op->tensors[t].when);
+  if (!f->c->present[t]) return out_of_place(f, entry->name, &f->c->op->tensors[t]);
   bool same = entry->tensor.rank == f->c->rank[t] && entry->tensor.dtype == f->c->tensor_dtype[t];
   for (int axis = 0; same && axis < f->c->rank[t]; axis++)
     same = entry->tensor.shape[axis] == f->c->shape[t][axis];

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 bool ops_parse_unsigned(const char *text, uint64_t *out)
 {
@@ -83,6 +84,19 @@ bool ops_parse_real(const char *text, double *out)
   return true;
 }
 
+/* 1e-05 → 1e-5, 1e+22 → 1e22: printf's exponents have a sign and two digits at least. */
+static void shorten_exponent(char *text)
+{
+  char *to = strchr(text, 'e');
+  if (to == NULL) return;
+  const char *from = ++to;
+  if (*from == '-') to++;
+  from++;
+  while (*from == '0' && from[1] != '\0')
+    from++;
+  memmove(to, from, strlen(from) + 1);
+}
+
 void ops_print_real(double value, char out[OPS_REAL_BYTES])
 {
   locale_t made;
@@ -92,6 +106,7 @@ void ops_print_real(double value, char out[OPS_REAL_BYTES])
     if (strtod(out, NULL) == value) break;
   }
   leave_c_locale(made, before);
+  shorten_exponent(out);
 }
 
 bool ops_next_word(const char **text, char *word, size_t bytes)
@@ -265,7 +280,14 @@ static int distance(const char *a, const char *b)
   return row[m % 3][n];
 }
 
-/* Near: a third of the longer word's letters may differ, or one begins the other and has three letters at least. */
+/* One begins the other and has three letters at least: "near" for "near-eps", "epsilon" for "eps". */
+static bool one_begins_other(const char *a, size_t m, const char *b, size_t n)
+{
+  const size_t shorter = m < n ? m : n;
+  return shorter >= 3 && strncasecmp(a, b, shorter) == 0;
+}
+
+/* Near: at most a third of the longer word's letters differ, or one begins the other. */
 const char *gck_nearest(const char *word, const char *const *words)
 {
   const char *best = NULL;
@@ -274,7 +296,7 @@ const char *gck_nearest(const char *word, const char *const *words)
     const size_t m = strlen(word), n = strlen(words[k]);
     int d = distance(word, words[k]);
     const int limit = (int)((m > n ? m : n) + 2) / 3;
-    if (m >= 3 && strncasecmp(word, words[k], m) == 0 && d > limit) d = limit;
+    if (d > limit && one_begins_other(word, m, words[k], n)) d = limit;
     if (d <= limit && d < best_distance) {
       best = words[k];
       best_distance = d;
