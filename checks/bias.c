@@ -1,10 +1,10 @@
 /* bias: is the error centred? An element-wise bound cannot see an error far below one rounding; many rows together can.
  *
  * The error y − round(v) is regressed on v and on each term of the formula within every independent slice (a "row"),
- * and Student's t asks whether the slopes of the rows have a mean: the group estimates of Ibragimov & Müller ("t-Statistic
- * Based Correlation and Heterogeneity Robust Inference", J. Bus. Econ. Stat. 28(4), 2010), which stay conservative at
- * small levels when the groups' variances differ (Bakirov & Székely 2005). Errors that a row shares (its 1/s) make one
- * slope, not many. docs/verdict.md, "Bias". */
+ * and Student's t asks whether the slopes of the rows have a mean: the group estimates of Ibragimov & Müller
+ * ("t-Statistic Based Correlation and Heterogeneity Robust Inference", J. Bus. Econ. Stat. 28(4), 2010), which stay
+ * conservative at small levels when the groups' variances differ (Bakirov & Székely 2005). Errors that a row shares
+ * (its 1/s) make one slope, not many. docs/verdict.md, "Bias". */
 #include "checks/place.h"
 #include "checks/student.h"
 #include "checks/table.h"

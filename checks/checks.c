@@ -5,8 +5,9 @@
 
 const gck_check *const *gck_checks(void)
 {
-  static const gck_check *const table[] = {&checks_discrepancy, &checks_bias,        &checks_forward, &checks_difference,
-                                           &checks_memory,      &checks_determinism, NULL};
+  static const gck_check *const table[] = {
+      &checks_discrepancy, &checks_bias, &checks_forward, &checks_difference, &checks_memory,
+      &checks_determinism, NULL};
   return table;
 }
 

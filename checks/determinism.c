@@ -120,7 +120,8 @@ static void use_repeats(const gck_subject *s, ledger *l)
   }
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------------ */
+/* ---- telling ------------------------------------------------------------------------------------------------------
+ */
 
 static void say_first(const gck_subject *s, const row *r, char *out, size_t bytes)
 {

@@ -97,8 +97,9 @@ static bool diagnose_class(const checks_suspicion *s, char *text, size_t bytes, 
   const char *each = s->tally->failed == 1 ? "the wrong element is" : "every wrong element is";
   if (all_failed(s, is_nan)) {
     snprintf(text, bytes, "%s NaN", each);
-    snprintf(advice, room, "memory that was never written is NaN here; else look for 0/0, inf - inf, or the root of a "
-                           "negative variance");
+    snprintf(advice, room,
+             "memory that was never written is NaN here; else look for 0/0, inf - inf, or the root of a "
+             "negative variance");
   } else if (all_failed(s, is_infinite)) {
     snprintf(text, bytes, "%s infinite", each);
     snprintf(advice, room, "look for a division by zero or an overflow before the store");

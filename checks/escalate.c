@@ -4,28 +4,16 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-/* One operation of a vjp in MPFR at the precision used, on one core: a multiply-add takes about 70 ns, and the closed
- * form keeps a magnitude beside each value. */
-#define MPFR_SECONDS_PER_FLOP 150e-9
 
 /* `own` is far below `allowed` where at least six more bits are known than are judged. */
 #define FAR 64.0
 
 #define DEFAULT_BUDGET 10.0
 
-enum { CONFIRM_FIRST = 32 };
+/* A sample states what it may miss of a fault that touches this part of the elements. */
+#define FAULT_FRACTION 0.01
 
-double checks_mpfr_seconds(const gck_case *c)
-{
-  double forward = 0;
-  double vjp = 0;
-  double saved = 0;
-  if (c->op->cost != NULL) c->op->cost(c, &forward, &vjp, &saved);
-  long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  return vjp * MPFR_SECONDS_PER_FLOP / (double)(cores > 0 ? cores : 1);
-}
+enum { CONFIRM_FIRST = 32 };
 
 /* The value moved by its own radius either way stays inside the kernel's cell: nothing more exact can change that. */
 static bool surely_inside(checks_store store, double y, checks_target t)
@@ -46,33 +34,35 @@ static bool needs_mpfr(checks_store store, double y, checks_target t)
   return (near || at_the_line) && !surely_inside(store, y, t);
 }
 
-/* An f64 kernel works in the reference's own arithmetic, so its elements all go to MPFR: all of them where the budget
- * holds that, else every k-th slice of the last axis. The rest are judged with `own` added, and `detectable` says what
- * that costs. A vector is one slice. */
-static int64_t slice_stride(const gck_case *c, const gck_options *o)
+/* An f64 kernel works in the reference's own arithmetic, so all of its elements go to MPFR. */
+static int64_t mark_wanted(const gck_expected *e, checks_store store, const double *y, uint8_t *wanted)
 {
-  double budget = o->budget_seconds > 0 ? o->budget_seconds : DEFAULT_BUDGET;
-  double parts = ceil(checks_mpfr_seconds(c) / budget);
-  return parts > 1 ? (int64_t)parts : 1;
-}
-
-static int64_t mark_wanted(const gck_subject *s, const gck_options *o, int t, checks_store store, const double *y,
-                           uint8_t *wanted)
-{
-  const gck_expected *e = &s->expected[t];
-  int rank = s->c->rank[t];
-  int64_t slice = rank > 0 && s->c->shape[t][rank - 1] > 0 ? s->c->shape[t][rank - 1] : 1;
-  int64_t stride = slice_stride(s->c, o);
   bool always = store.dtype == GCK_F64;
-  bool sampled = rank > 1 || stride == 1;
   int64_t count = 0;
   for (int64_t i = 0; i < e->count; i++) {
     checks_target target = checks_target_of(e, i);
-    bool all = always && sampled && i / slice % stride == 0 && checks_defined(target) && isfinite(target.value);
-    wanted[i] = all || (!always && needs_mpfr(store, y[i], target));
+    bool answerable = checks_defined(target) && isfinite(target.value);
+    wanted[i] = always ? answerable : needs_mpfr(store, y[i], target);
     count += wanted[i];
   }
   return count;
+}
+
+/* Where the budget does not hold all that is wanted, a random sample is decided. The rest are judged in double with its
+ * own radius added, which `detectable` counts in. */
+static gck_status decide(gck_subject *s, const gck_options *o, int t, uint8_t *wanted, gck_escalation_plan *plan,
+                         gck_diag *diag)
+{
+  double budget = o->budget_seconds > 0 ? o->budget_seconds : DEFAULT_BUDGET;
+  *plan = gck_plan_escalation(&s->problem, t, wanted, budget, FAULT_FRACTION);
+  gck_expected *e = &s->expected[t];
+  if (plan->sample >= plan->wanted) return gck_escalate(&s->problem, t, wanted, e, o->progress, o->progress_user, diag);
+  uint8_t *chosen = calloc((size_t)e->count, 1);
+  if (chosen == NULL) return gck_fail(diag, GCK_E_MEMORY, "escalation", NULL, "no memory for a sample");
+  gck_plan_sample(&s->problem, t, wanted, plan, s->c->seed, chosen);
+  gck_status st = gck_escalate(&s->problem, t, chosen, e, o->progress, o->progress_user, diag);
+  free(chosen);
+  return st;
 }
 
 static gck_status no_memory(gck_diag *diag)
@@ -81,15 +71,15 @@ static gck_status no_memory(gck_diag *diag)
 }
 
 gck_status checks_escalate(gck_subject *s, const gck_options *o, int t, checks_store store, const double *y,
-                           gck_diag *diag)
+                           gck_escalation_plan *plan, gck_diag *diag)
 {
   gck_expected *e = &s->expected[t];
+  *plan = (gck_escalation_plan){0};
   if (e->count == 0) return GCK_OK;
   uint8_t *wanted = calloc((size_t)e->count, 1);
   if (wanted == NULL) return no_memory(diag);
   gck_status st = GCK_OK;
-  if (mark_wanted(s, o, t, store, y, wanted) > 0)
-    st = gck_escalate(&s->problem, t, wanted, e, o->progress, o->progress_user, diag);
+  if (mark_wanted(e, store, y, wanted) > 0) st = decide(s, o, t, wanted, plan, diag);
   free(wanted);
   return st;
 }

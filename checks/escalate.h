@@ -5,13 +5,10 @@
 #include "checks/check.h"
 #include "checks/score.h"
 
-/* Seconds that MPFR is expected to need for one gradient of this case, on all cores. */
-double checks_mpfr_seconds(const gck_case *c);
-
 /* Escalates what needs it of gradient t of the subject, before the tally: f64 kernels as a whole as far as the budget
- * goes, others where the double evaluation cannot decide. */
+ * goes, others where the double evaluation cannot decide. `plan` says what was decided and what a sample may miss. */
 GCK_MUST_USE gck_status checks_escalate(gck_subject *s, const gck_options *o, int t, checks_store store,
-                                        const double *y, gck_diag *diag);
+                                        const double *y, gck_escalation_plan *plan, gck_diag *diag);
 
 /* Before anything is accused: has MPFR look at failed elements, at some of them first and at all if it contradicts
  * one. Sets *changed if the tally must be made again. */

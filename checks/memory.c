@@ -4,7 +4,6 @@
 #include "checks/subject.h"
 #include "checks/table.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +32,11 @@ static gck_status add_fault(const gck_memory_fault *fault, gck_check_record *rec
   }
   st = gck_record_text(&f->advice, diag, "look at the bounds of the last block and of vector-wide stores");
   if (st != GCK_OK) return st;
-  return gck_record_text(&f->what, diag, "the kernel wrote %s %s (first at byte %lld from its begin)",
-                         fault->before ? "before the begin of" : "past the end of", fault->tensor, at);
+  const char *side = fault->padding  ? "between the elements of"
+                     : fault->before ? "before the begin of"
+                                     : "past the end of";
+  return gck_record_text(&f->what, diag, "the kernel's %s wrote %s %s (first at byte %lld from its begin)",
+                         fault->phase == GCK_PHASE_FORWARD ? "forward" : "vjp", side, fault->tensor, at);
 }
 
 /* The second run repeats the first one's faults: only new places are told. */
@@ -43,7 +45,7 @@ static bool known(const gck_response *first, const gck_memory_fault *fault)
   for (int i = 0; i < first->fault_count; i++) {
     const gck_memory_fault *f = &first->fault[i];
     if (strcmp(f->tensor, fault->tensor) == 0 && f->before == fault->before &&
-        f->input_changed == fault->input_changed)
+        f->input_changed == fault->input_changed && f->padding == fault->padding)
       return true;
   }
   return false;
@@ -60,19 +62,20 @@ static gck_status add_faults(const gck_response *response, const gck_response *f
   gck_finding *f = NULL;
   st = new_finding(record, &f, diag);
   if (st == GCK_OK) st = gck_record_text(&f->where, diag, "the process");
+  if (st == GCK_OK) st = gck_record_text(&f->what, diag, "the kernel left another floating-point control word behind");
   if (st == GCK_OK)
-    st = gck_record_text(&f->what, diag, "the kernel left another floating-point control word behind");
-  if (st == GCK_OK)
-    st = gck_record_text(&f->advice, diag, "look for flush-to-zero or rounding modes; -ffast-math at link time sets them");
+    st = gck_record_text(&f->advice, diag,
+                         "look for flush-to-zero or rounding modes; -ffast-math at link time sets them");
   return st;
 }
 
 /* ---- bits that follow the poison --------------------------------------------------------------------------------- */
 
-/* NaN under the one poison and beyond half the finite range's exponent under the other. */
-static bool followed(gck_dtype dtype, double with_nan, double with_huge)
+/* The element holds this poison still. */
+static bool holds_poison(const gck_tensor *t, int64_t i, gck_poison poison)
 {
-  return isnan(with_nan) && !isnan(with_huge) && fabs(with_huge) >= sqrt(gck_dtype_format(dtype)->max_finite);
+  uint64_t word = gck_poison_word(t->dtype, poison);
+  return memcmp(gck_tensor_at(t, i), &word, gck_dtype_format(t->dtype)->bytes) == 0;
 }
 
 static bool same_bits(const gck_tensor *a, const gck_tensor *b, int64_t i)
@@ -88,7 +91,7 @@ static void mark_differences(const gck_tensor *nan, const gck_tensor *huge, bool
   for (int64_t i = 0; i < count; i++) {
     mark[i] = SAME;
     if (same_bits(nan, huge, i)) continue;
-    if (followed(nan->dtype, gck_tensor_get(nan, i), gck_tensor_get(huge, i)))
+    if (holds_poison(nan, i, GCK_POISON_NAN) && holds_poison(huge, i, GCK_POISON_HUGE))
       mark[i] = UNWRITTEN;
     else if (deterministic)
       mark[i] = DEPENDS;
@@ -129,7 +132,8 @@ static gck_status compare_tensor(const gck_subject *s, int t, const gck_tensor *
   int64_t count = gck_tensor_count(mine);
   if (count == 0 || gck_tensor_count(other) != count || other->dtype != mine->dtype) return GCK_OK;
   uint8_t *mark = calloc((size_t)count, 1);
-  if (mark == NULL) return gck_fail(diag, GCK_E_MEMORY, "memory", NULL, "no memory for a map of %lld", (long long)count);
+  if (mark == NULL)
+    return gck_fail(diag, GCK_E_MEMORY, "memory", NULL, "no memory for a map of %lld", (long long)count);
   int64_t unwritten = 0;
   int64_t depends = 0;
   mark_differences(mine, other, s->declaration.deterministic, mark, &unwritten, &depends);

@@ -37,7 +37,8 @@ double checks_detectable_element(checks_store store, const gck_expected *e, doub
 }
 
 /* Growing |v| by the factor 1 + s moves the stored value from cell to cell; it is caught in the first cell whose near
- * edge lies further than allowed + own from |v|. That edge is the far edge of the cell that holds |v| + allowed + own. */
+ * edge lies further than allowed + own from |v|. That edge is the far edge of the cell that holds |v| + allowed + own.
+ */
 static double scale_caught(gck_dtype dtype, checks_target t)
 {
   double v = fabs(t.value);

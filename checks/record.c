@@ -154,8 +154,8 @@ void gck_run_free(gck_run *run)
     free(run->gradient[i].reason);
   free(run->check);
   free(run->gradient);
-  char *texts[] = {run->line,   run->reproduce,   run->op,     run->kernel, run->device, run->dtype,
-                   run->source, run->declaration, run->remark, run->reason};
+  char *texts[] = {run->line,  run->reproduce, run->op,          run->kernel, run->device,
+                   run->dtype, run->source,    run->declaration, run->remark, run->reason};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     free(texts[i]);
   *run = (gck_run){0};
