@@ -100,6 +100,9 @@ typedef struct gck_tensor_spec {
   /* Cotangent: drawn as 0 where one of these masks (same shape, blank-separated) hides the element, if hidden_when
    * holds: there the output is a constant −inf and no convention about its cotangent should matter. */
   const char *hidden_by, *hidden_when;
+  /* Input: size attributes, beyond the op's `independent` ones, along which its elements act on outputs of their own
+   * index only ("cols" for a scale per column). Finite differences perturb all of them at once. NULL: none. */
+  const char *separate;
 } gck_tensor_spec;
 
 /* A rounding below the accumulation type that a kernel may declare (intermediates=). */
