@@ -15,7 +15,7 @@ static void print(char *out, const mpfr_t v, int digits)
 static gck_status settle(ziv *z, uint8_t *pending, const int64_t *elements, int count, int digits,
                          char (*out)[GCK_DIGITS_BYTES], gck_diag *diag)
 {
-  for (mpfr_prec_t bits = ZIV_FIRST; bits <= ZIV_LAST; bits *= 2) {
+  for (mpfr_prec_t bits = z->first; bits <= ZIV_LAST; bits *= 2) {
     gck_status status = ziv_stage(z, bits, pending, diag);
     if (status == GCK_OK) status = ziv_run(z, pending, diag);
     if (status != GCK_OK) return status;

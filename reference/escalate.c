@@ -114,10 +114,10 @@ static gck_status run_batch(escalation *e, gck_diag *diag)
   const int threads = crew_cores();
   int64_t pending = count_wanted(e->pending, e->begin, e->end);
   gck_status status = GCK_OK;
-  for (mpfr_prec_t bits = ZIV_FIRST; status == GCK_OK && pending > 0 && bits <= ZIV_LAST; bits *= 2) {
+  for (mpfr_prec_t bits = e->z.first; status == GCK_OK && pending > 0 && bits <= ZIV_LAST; bits *= 2) {
     status = ziv_stage(&e->z, bits, e->pending, diag);
     if (status != GCK_OK) break;
-    e->share = bits == ZIV_FIRST ? (double)pending : 0.0;
+    e->share = bits == e->z.first ? (double)pending : 0.0;
     e->tasks = task_count(e, pending, threads);
     cut_tasks(e, pending);
     status = crew_run(threads, e->tasks, run_task, e->progress != NULL ? tick : NULL, e, diag);

@@ -197,21 +197,35 @@ gck_status gck_layernorm_vjp_mpfr(const gck_case *c, const gck_mpvec *in, int gr
 
 /* ---- finite-difference steps and cost -------------------------------------------------------------------------- */
 
-/* y bends over a distance of s along x; it is linear in w and b. */
+/* μ and s of one row in double: a scale, not a value. */
+static double row_scale(const double *x, int64_t C, double eps, double *mean)
+{
+  double largest = 0.0, squares = 0.0;
+  *mean = 0.0;
+  for (int64_t j = 0; j < C; j++)
+    *mean += x[j] / (double)C;
+  for (int64_t j = 0; j < C; j++)
+    largest = fmax(largest, fabs(x[j] - *mean));
+  for (int64_t j = 0; j < C && largest > 0.0; j++)
+    squares += pow((x[j] - *mean) / largest, 2.0);
+  return hypot(largest * sqrt(squares / (double)C), sqrt(eps));
+}
+
+/* y bends over a distance of s along x. In w and b it is linear, so no step is too long: 1/|x̂| along w moves y by
+ * about 1 even where x̂ is tiny and b would drown a shorter step. */
 double gck_layernorm_length_scale(const gck_problem *p, int input, int64_t element)
 {
   const names n = names_of(p->c);
-  if (input != n.x) return 1.0;
-  const double *x = p->tensor[n.x] + element / n.C * n.C;
-  double largest = 0.0, squares = 0.0, mean = 0.0;
-  for (int64_t j = 0; j < n.C; j++)
-    mean += x[j] / (double)n.C;
-  for (int64_t j = 0; j < n.C; j++)
-    largest = fmax(largest, fabs(x[j] - mean));
-  if (largest == 0.0) return sqrt(n.eps);
-  for (int64_t j = 0; j < n.C; j++)
-    squares += (x[j] - mean) / largest * ((x[j] - mean) / largest);
-  return hypot(largest * sqrt(squares / (double)n.C), sqrt(n.eps));
+  const double *x = p->tensor[n.x];
+  double mean;
+  if (input == n.x) return row_scale(x + element / n.C * n.C, n.C, n.eps, &mean);
+  if (input != n.w) return 1.0;
+  double largest = 0x1p-1000;
+  for (int64_t i = 0; i < n.R; i++) {
+    const double s = row_scale(x + i * n.C, n.C, n.eps, &mean);
+    largest = fmax(largest, fabs(x[i * n.C + element] - mean) / s);
+  }
+  return 1.0 / largest;
 }
 
 /* One operation is one multiply-add of the working precision. Statistics take 4 an element of the row, the row's means

@@ -3,7 +3,41 @@
 #include "reference/mp.h"
 #include "reference/slices.h"
 
+#include <limits.h>
+#include <math.h>
 #include <stdlib.h>
+
+/* Exponents of what is finite and not zero. */
+typedef struct range {
+  int low, high;
+} range;
+
+static void widen(range *r, const double *v, int64_t count, const uint8_t *keep)
+{
+  for (int64_t i = 0; i < count; i++) {
+    if ((keep != NULL && !keep[i]) || v[i] == 0.0 || !isfinite(v[i])) continue;
+    const int e = ilogb(v[i]);
+    if (e < r->low) r->low = e;
+    if (e > r->high) r->high = e;
+  }
+}
+
+/* Bits that hold any sum of up to `count` inputs, each times one real attribute: from the last bit of the smallest
+ * (53 below its first, 53 more for the product) to the carry of the largest; attributes shift inputs against each
+ * other. */
+static mpfr_prec_t bits_for_sums(const gck_case *c, range r, int64_t count)
+{
+  mpfr_prec_t bits = 2 * MP_DOUBLE_PRECISION + (r.high > r.low ? r.high - r.low : 0);
+  while (count > 0) {
+    bits++;
+    count /= 2;
+  }
+  for (int a = 0; c->op->attributes[a].name != NULL; a++) {
+    const double v = c->attribute[a].real;
+    if (c->op->attributes[a].kind == GCK_ATTR_REAL && v != 0.0 && isfinite(v)) bits += labs((long)ilogb(v));
+  }
+  return (bits + ZIV_STEP - 1) / ZIV_STEP * ZIV_STEP;
+}
 
 gck_status ziv_open(ziv *z, const gck_reference *reference, const gck_problem *p, int gradient, const uint8_t *wanted,
                     gck_diag *diag)
@@ -11,15 +45,24 @@ gck_status ziv_open(ziv *z, const gck_reference *reference, const gck_problem *p
   *z = (ziv){.reference = reference, .p = p, .gradient = gradient, .count = gck_case_count(p->c, gradient)};
   const int tensors = gck_op_tensor_count(p->c->op);
   gck_status status = GCK_OK;
+  range inputs = {.low = INT_MAX, .high = INT_MIN};
+  int64_t most = 0;
   for (int t = 0; status == GCK_OK && t < tensors; t++) {
-    const bool other_start = p->c->op->tensors[t].role == GCK_ROLE_GRADIENT && t != gradient;
-    if (p->tensor[t] == NULL || other_start) continue;
+    const gck_role role = p->c->op->tensors[t].role;
+    if (p->tensor[t] == NULL || (role == GCK_ROLE_GRADIENT && t != gradient)) continue;
+    const int64_t count = gck_case_count(p->c, t);
     uint8_t *keep;
     status = slices_needed(p->c, gradient, wanted, t, &keep, diag);
     if (status != GCK_OK) break;
-    status = mpvec_from_doubles(&z->in[t], p->tensor[t], gck_case_count(p->c, t), keep, MP_DOUBLE_PRECISION, diag);
+    if (role == GCK_ROLE_INPUT) {
+      widen(&inputs, p->tensor[t], count, keep);
+      if (count > most) most = count;
+    }
+    status = mpvec_from_doubles(&z->in[t], p->tensor[t], count, keep, MP_DOUBLE_PRECISION, diag);
     free(keep);
   }
+  const mpfr_prec_t exact = bits_for_sums(p->c, inputs, most);
+  z->first = exact > ZIV_FIRST ? exact : ZIV_FIRST;
   return status;
 }
 

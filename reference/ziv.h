@@ -1,6 +1,9 @@
 /* The closed form at two precisions (Ziv, ACM TOMS 17(3), 1991): elements on which they agree are settled, the others
  * are computed again with twice the bits. The error at p + 64 bits is 2^-64 of that at p bits, so their difference is
- * the error at p bits, and agreement to 2^-200 of the terms' magnitudes leaves the better value good to 2^-264. */
+ * the error at p bits, and agreement to 2^-200 of the terms' magnitudes leaves the better value good to 2^-264.
+ *
+ * That argument fails where both precisions drop the same small summand beside a large one: they agree and are both
+ * wrong. So the first precision holds any sum of inputs, each times a real attribute, without a rounding. */
 #ifndef GCK_REFERENCE_ZIV_H
 #define GCK_REFERENCE_ZIV_H
 
@@ -19,6 +22,7 @@ typedef struct ziv {
   int gradient;
   int64_t count;
   gck_mpvec in[GCK_MAX_TENSORS];
+  mpfr_prec_t first;     /* precision to begin with */
   mpfr_prec_t precision; /* of the stage */
   gck_mpvec low, low_magnitude, high, high_magnitude;
 } ziv;
