@@ -242,7 +242,7 @@ gck_status gck_case_from_archive(gck_case *c, gck_declaration *declaration, cons
                                  const char *label, gck_diag *diag)
 {
   fit f = {.c = c, .archive = archive, .label = label, .diag = diag};
-  const gck_op *op;
+  const gck_op *op = NULL;
   gck_diag inner = {0};
   gck_status status = find_op(&f, &op);
   if (status != GCK_OK) return status;

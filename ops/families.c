@@ -140,7 +140,7 @@ static void lift_rows(const bent *b, const struct gck_bend *s)
 static void spread(const bent *b, const struct gck_bend *s)
 {
   const gck_stream stream = stream_of(b, "exponent");
-  const double half = -b->format->emin / 2;
+  const double half = -0.5 * (double)b->format->emin;
   const double low = fmax(s->low, -half), high = fmin(s->high, half);
   for (int64_t k = 0; k < b->rows * b->n; k++)
     b->v[k] = ldexp(b->v[k], between(stream, k, low, high));

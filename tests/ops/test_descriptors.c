@@ -88,6 +88,7 @@ static void dims_are_sizes(const gck_op *op, const gck_tensor_spec *spec)
   assert_non_null(spec->dims);
   names_sizes(op, spec->dims);
   names_sizes(op, spec->other_dims);
+  names_sizes(op, spec->separate);
   names_sizes(op, op->independent);
   if (spec->range != NULL) names_sizes(op, spec->range);
 }
