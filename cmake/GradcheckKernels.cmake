@@ -50,8 +50,10 @@ function(gck_kernels)
   gck_kernel_library(gradcheck-host)
 
   if(GCK_HAVE_CUDA)
-    add_library(gradcheck-cuda MODULE ${kernels} ${CMAKE_SOURCE_DIR}/gpu/kernels/table.cpp)
-    target_link_libraries(gradcheck-cuda PRIVATE gck_flags)
+    # The device comes along (gpu/cuda/cuda_device.h says why), with core/status.c, so that the library stands alone.
+    add_library(gradcheck-cuda MODULE ${kernels} ${CMAKE_SOURCE_DIR}/gpu/kernels/table.cpp
+      ${CMAKE_SOURCE_DIR}/gpu/cuda/device.c ${CMAKE_SOURCE_DIR}/core/status.c)
+    target_link_libraries(gradcheck-cuda PRIVATE gck_flags CUDA::cudart_static)
     target_compile_options(gradcheck-cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:${GCK_CUDA_FLAGS}>)
     set_target_properties(gradcheck-cuda PROPERTIES CUDA_RUNTIME_LIBRARY Static)
     gck_kernel_library(gradcheck-cuda)

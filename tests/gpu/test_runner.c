@@ -181,11 +181,44 @@ static void every_base_pointer_is_misaligned_as_asked(void **state)
   bench_close(&b);
 }
 
+/* … so that a read out of bounds, which changes nothing, has a source line in a sanitized build. */
+static void guard_zones_are_forbidden_under_the_sanitizer(void **state)
+{
+  (void)state;
+  bench b;
+  bench_open(&b, "sees-guards", "softmax rows=3 cols=5 dtype=f32 seed=18 gen=1");
+  bench_run(&b);
+  assert_gradient(&b);
+  bench_close(&b);
+}
+
+/* Rows 2^44 elements apart: the address space has 2^47 bytes. One is refused by the plan, one by the allocation. */
+static void what_does_not_fit_is_out_of_memory_and_the_runner_lives(void **state)
+{
+  (void)state;
+  static const int64_t strides[] = {INT64_C(1) << 44, (INT64_C(1) << 44) - (1 << 18)};
+  bench b;
+  bench_open(&b, "sound", "softmax rows=2 cols=5 dtype=f64 seed=19 gen=1");
+  gck_tensor *x = bench_input(&b, "x");
+  for (int k = 0; k < 2; k++) {
+    gck_diag diag = {0};
+    x->stride[0] = strides[k];
+    gck_response_free(&b.response);
+    assert_int_equal(gck_runner_run(b.runner, &b.request, &b.response, &diag), GCK_E_MEMORY);
+    print_message("%s: %s\n", diag.where, diag.text);
+    x->stride[0] = 5;
+    bench_run(&b);
+    assert_gradient(&b);
+  }
+  bench_close(&b);
+}
+
 static void attributes_arrive_in_kind(void **state)
 {
   (void)state;
   bench b;
-  bench_open(&b, "reads-attributes", "softmax rows=3 cols=5 scale=0.1 mask=additive masked=zero dtype=f32 seed=14 gen=1");
+  bench_open(&b, "reads-attributes",
+             "softmax rows=3 cols=5 scale=0.1 mask=additive masked=zero dtype=f32 seed=14 gen=1");
   bench_run(&b);
   assert_string_equal(b.response.message, "");
   assert_int_equal(b.response.code, GCK_KERNEL_OK);
@@ -302,6 +335,8 @@ int main(void)
       cmocka_unit_test(an_expanded_gradient_is_refused),
       cmocka_unit_test(zero_sizes_run),
       cmocka_unit_test(every_base_pointer_is_misaligned_as_asked),
+      cmocka_unit_test(guard_zones_are_forbidden_under_the_sanitizer),
+      cmocka_unit_test(what_does_not_fit_is_out_of_memory_and_the_runner_lives),
       cmocka_unit_test(attributes_arrive_in_kind),
       cmocka_unit_test(a_workspace_has_the_size_that_was_asked_for),
       cmocka_unit_test(accumulating_starts_from_the_given_gradient),

@@ -2,6 +2,9 @@
 #include "rows.h"
 
 #include <fenv.h>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
@@ -136,6 +139,20 @@ static int wants_misaligned(const gck_call *call)
   return sound_forward(call);
 }
 
+/* Under AddressSanitizer: fails unless the bytes beside x are forbidden and its own are not. */
+static int sees_guards(const gck_call *call)
+{
+#if defined(__SANITIZE_ADDRESS__)
+  const gck_view *x = gck_call_view(call, "x");
+  char *begin = x->data, *end = begin + x->shape[0] * x->shape[1] * (x->dtype == GCK_ABI_F64 ? 8 : 4);
+  if (!__asan_address_is_poisoned(begin - 1) || !__asan_address_is_poisoned(end))
+    return refuse(call, GCK_KERNEL_FAILED, "a guard zone may be touched");
+  if (__asan_region_is_poisoned(begin, (size_t)(end - begin)) != NULL)
+    return refuse(call, GCK_KERNEL_FAILED, "the buffer may not be touched");
+#endif
+  return sound_forward(call);
+}
+
 /* Fails unless the vjp gets what a vjp gets, and nothing else. */
 static int wants_vjp_views(const gck_call *call)
 {
@@ -226,6 +243,7 @@ static const gck_kernel *const table[] = {
     SOFTMAX("rounds-down", sound_forward, rounds_down, NULL),
     SOFTMAX("reads-attributes", reads_attributes, sound_vjp, NULL),
     SOFTMAX("wants-misaligned", wants_misaligned, sound_vjp, NULL),
+    SOFTMAX("sees-guards", sees_guards, sound_vjp, NULL),
     SOFTMAX("wants-vjp-views", sound_forward, wants_vjp_views, NULL),
     &(const gck_kernel){.struct_size = sizeof(gck_kernel),
                         .op = "layernorm",
