@@ -12,33 +12,6 @@
 /* The page stays below 10 MB: the fixed parts take a quarter of one. */
 static const size_t MOST_DATA_BYTES = 9u << 20;
 
-/* From all that there is to what a report of thousands of runs can keep. Passing runs give up their pictures first;
- * the page says so where it happens, and the JSON report has everything. */
-static const reports_detail LEVEL[] = {
-    {.compact = true, .in_html = true, .digits = 6, .exhibits_failed = -1, .exhibits_other = -1},
-    {true, true, 4, .matrix_failed = 128, .matrix_other = 48, .exhibits_failed = -1, .exhibits_other = -1},
-    {true, true, 3, .matrix_failed = 64, .matrix_other = 16, .exhibits_failed = -1, .exhibits_other = -1},
-    {true, true, 3, .matrix_failed = 64, .matrix_other = 16, .exhibits_failed = 200, .exhibits_other = 200},
-    {true, true, 3, .matrix_failed = 32, .matrix_other = 16, .exhibits_failed = 50, .exhibits_other = 10},
-    {true, true, 3, .matrix_failed = 32, .matrix_other = 16, .exhibits_failed = 0, .exhibits_other = 0},
-};
-enum { LEVELS = sizeof LEVEL / sizeof LEVEL[0] };
-
-/* The data at the first level that fits; the last level is taken as it comes. */
-static gck_status fitting_data(const gck_report *r, char **data, size_t *bytes, gck_diag *diag)
-{
-  for (int level = 0; level < LEVELS; level++) {
-    reports_text t = {0};
-    reports_put_json(&t, r, &LEVEL[level]);
-    if (t.size > MOST_DATA_BYTES && level + 1 < LEVELS && !t.failed) {
-      reports_text_free(&t);
-      continue;
-    }
-    return reports_text_done(&t, data, bytes, diag);
-  }
-  return GCK_E_INTERNAL; /* not reached: the last level returns */
-}
-
 static void put_policy(reports_text *t)
 {
   reports_printf(t,
@@ -117,7 +90,7 @@ gck_status gck_render_html(const gck_report *r, char **text, size_t *bytes, gck_
   if (status != GCK_OK) return status;
   char *data = NULL;
   size_t data_bytes = 0;
-  status = fitting_data(r, &data, &data_bytes, diag);
+  status = reports_fitting_json(r, true, MOST_DATA_BYTES, &data, &data_bytes, diag);
   if (status != GCK_OK) return status;
   reports_text t = {0};
   const bool filled = fill_template(&t, r, data, data_bytes);

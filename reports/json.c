@@ -36,16 +36,16 @@ static void put_string(writer *w, const char *text)
 /* What comes before every member (`key`) or element (NULL). */
 static void before(writer *w, const char *key)
 {
-  if (w->comma) reports_puts(w->t, w->detail->compact ? "," : ", ");
+  if (w->comma) reports_puts(w->t, w->detail->in_html ? "," : ", ");
   w->comma = true;
   if (key == NULL) return;
   put_string(w, key);
-  reports_puts(w->t, w->detail->compact ? ":" : ": ");
+  reports_puts(w->t, w->detail->in_html ? ":" : ": ");
 }
 
 static void line(writer *w)
 {
-  if (w->detail->compact) return;
+  if (w->detail->in_html) return;
   reports_puts(w->t, "\n");
   reports_repeat(w->t, ' ', 2 * (size_t)w->depth);
 }
@@ -358,7 +358,7 @@ static void put_runs(writer *w, const gck_report *r)
 {
   int64_t left_failed = w->detail->exhibits_failed, left_other = w->detail->exhibits_other;
   open_with(w, "runs", "[");
-  for (size_t i = 0; i < r->run_count; i++) {
+  for (size_t i = 0; i < r->run_count && !w->t->over; i++) {
     int64_t *left = reports_is_bad(r->run[i].verdict) ? &left_failed : &left_other;
     put_run(w, &r->run[i], *left != 0);
     if (*left > 0) --*left;
@@ -366,7 +366,7 @@ static void put_runs(writer *w, const gck_report *r)
   close_with(w, "]");
 }
 
-void reports_put_json(reports_text *t, const gck_report *r, const reports_detail *detail)
+static void put_report(reports_text *t, const gck_report *r, const reports_detail *detail)
 {
   writer w = {.t = t, .detail = detail};
   open_with(&w, NULL, "{");
@@ -381,15 +381,43 @@ void reports_put_json(reports_text *t, const gck_report *r, const reports_detail
   environment(&w, r->environment);
   put_runs(&w, r);
   close_with(&w, "}");
-  if (!detail->compact) reports_puts(t, "\n");
+  if (!detail->in_html) reports_puts(t, "\n");
 }
+
+/* From all that there is to what a report of thousands of runs can keep. A picture needs no more than six digits, and
+ * passing runs give up their pictures first: matrices are pooled by the largest entry, then left out, which the record
+ * says. */
+static const reports_detail LEVEL[] = {
+    {.digits = 6, .exhibits_failed = -1, .exhibits_other = -1},
+    {.digits = 4, .matrix_failed = 128, .matrix_other = 48, .exhibits_failed = -1, .exhibits_other = -1},
+    {.digits = 3, .matrix_failed = 64, .matrix_other = 16, .exhibits_failed = -1, .exhibits_other = -1},
+    {.digits = 3, .matrix_failed = 64, .matrix_other = 16, .exhibits_failed = 200, .exhibits_other = 200},
+    {.digits = 3, .matrix_failed = 32, .matrix_other = 16, .exhibits_failed = 50, .exhibits_other = 10},
+    {.digits = 3, .exhibits_failed = 0, .exhibits_other = 0},
+};
+enum { LEVELS = sizeof LEVEL / sizeof LEVEL[0] };
+
+gck_status reports_fitting_json(const gck_report *r, bool in_html, size_t most, char **text_out, size_t *bytes,
+                                gck_diag *diag)
+{
+  reports_text t = {0};
+  for (int level = 0; level < LEVELS; level++) {
+    reports_detail detail = LEVEL[level];
+    detail.in_html = in_html;
+    t = (reports_text){.limit = level + 1 < LEVELS ? most : 0}; /* the last level is taken as it comes */
+    put_report(&t, r, &detail);
+    if (!t.over) break;
+    reports_text_free(&t);
+  }
+  return reports_text_done(&t, text_out, bytes, diag);
+}
+
+/* Text that editors and CI systems still take. */
+static const size_t MOST_FILE_BYTES = 64u << 20;
 
 gck_status gck_render_json(const gck_report *r, char **text_out, size_t *bytes, gck_diag *diag)
 {
   const gck_status status = reports_check(r, diag);
   if (status != GCK_OK) return status;
-  const reports_detail all = {.exhibits_failed = -1, .exhibits_other = -1};
-  reports_text t = {0};
-  reports_put_json(&t, r, &all);
-  return reports_text_done(&t, text_out, bytes, diag);
+  return reports_fitting_json(r, false, MOST_FILE_BYTES, text_out, bytes, diag);
 }

@@ -7,11 +7,10 @@
 
 enum { REPORTS_VERDICTS = 6 };
 
-/* How much of the exhibits is written. The file format writes all; the page thins what would make it too heavy. */
+/* How much of the exhibits is written. */
 typedef struct reports_detail {
-  bool compact;          /* no line ends or blanks */
-  bool in_html;          /* '<', '>' and '&' as \u003c …, so that no string can end a script element */
-  int digits;            /* significant digits in exhibits; 0: shortest that reads back */
+  bool in_html;          /* compact, and '<', '>' and '&' as \u003c …, so that no string can end a script element */
+  int digits;            /* significant digits in exhibits */
   int64_t matrix_failed; /* most rows or columns of a matrix, of runs that fail or are vacuous; 0: no limit */
   int64_t matrix_other;  /* … of other runs */
   int64_t exhibits_failed, exhibits_other; /* how many runs of each kind keep their exhibits; < 0: all */
@@ -20,7 +19,9 @@ typedef struct reports_detail {
 /* Refuses a report that holds a verdict which nobody gave (GCK_E_INTERNAL, naming it). */
 GCK_MUST_USE gck_status reports_check(const gck_report *r, gck_diag *diag);
 
-void reports_put_json(reports_text *t, const gck_report *r, const reports_detail *detail);
+/* The report as JSON in at most `most` bytes, as far as leaving out exhibits can do that. The report was checked. */
+GCK_MUST_USE gck_status reports_fitting_json(const gck_report *r, bool in_html, size_t most, char **text, size_t *bytes,
+                                             gck_diag *diag);
 
 /* Runs by verdict. */
 void reports_count(const gck_report *r, size_t count[REPORTS_VERDICTS]);

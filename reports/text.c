@@ -9,7 +9,11 @@
 
 static bool reserve(reports_text *t, size_t more)
 {
-  if (t->failed) return false;
+  if (t->failed || t->over) return false;
+  if (t->limit > 0 && t->size + more > t->limit) {
+    t->over = true;
+    return false;
+  }
   if (more >= SIZE_MAX / 2 - t->size) {
     t->failed = true;
     return false;

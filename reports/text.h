@@ -8,11 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Starts as {0}. A failed allocation sticks and is told once, by reports_text_done. */
+/* Starts as {0}. A failed allocation sticks and is told once, by reports_text_done. With a limit, text beyond it is not
+ * taken and `over` is set. */
 typedef struct reports_text {
   char *data;
   size_t size;
   size_t capacity;
+  size_t limit; /* 0: none */
+  bool over;
   bool failed;
 } reports_text;
 
