@@ -105,9 +105,21 @@ static inline void gck_sum_error(gck_sum *s, double own, double linear, double i
 /* min(Σe, λ√Σe²) */
 double gck_quadrature(const gck_arith *k, double sum, double squares);
 
+/* A bound in two parts. `sure` holds whatever the roundings do; `likely` is λ standard deviations of something that
+ * averages out, so that several of them, if independent, add up as √Σ likely². */
+typedef struct gck_loss {
+  double sure, likely;
+} gck_loss;
+
+static inline double gck_loss_total(gck_loss l)
+{
+  return l.sure + l.likely;
+}
+
 /* What adding the terms up may lose in arithmetic k: growth · Σ|v|, a flush an addition, and the exception for terms of
  * one sign and little spread, whose rounding errors do not average out. */
-double gck_sum_rounding(const gck_arith *k, const gck_sum *s);
+gck_loss gck_sum_loss(const gck_arith *k, const gck_sum *s);
+double gck_sum_rounding(const gck_arith *k, const gck_sum *s); /* its total */
 
 /* The whole ball: incoming errors and the additions, in k and in double. */
 gck_ball gck_sum_ball(const gck_arith *k, const gck_sum *s);

@@ -26,14 +26,14 @@ typedef struct row_facts {
   double n, mean, variance, rstd, c1, c2;
 } row_facts;
 
-/* What an arithmetic may lose of it. */
+/* What an arithmetic may lose of it. The roundings of the four sums (x, squares, g, g x̂) are independent. */
 typedef struct row_radii {
-  double delta;     /* |δ|: the mean, absolute */
-  double shift;     /* |δ| r: the same in units of x̂ */
-  double statistic; /* relative, r: what v and δ² bring, one symbol wherever r stands */
-  double unit;      /* relative, r: its own roundings, which a kernel may do more than once */
-  double rho;       /* both */
-  double c1, c2;    /* absolute, beyond the two symbols */
+  gck_loss delta;     /* |δ|: the mean, absolute */
+  gck_loss shift;     /* |δ| r: the same in units of x̂ */
+  gck_loss statistic; /* relative, r: what v and δ² bring, one symbol wherever r stands */
+  double unit;        /* relative, r: its own roundings, which a kernel may do more than once */
+  double rho;         /* relative, r: all of it */
+  gck_loss c1, c2;    /* absolute, beyond the two symbols */
 } row_radii;
 
 static layer layer_of(const gck_problem *p)
@@ -92,42 +92,53 @@ static row_facts row_of(const layer *l, int64_t i)
   return r;
 }
 
-/* Of the variance, absolute. δ enters squared only, since Σ(x − μ) = 0; each square carries four roundings. An updating
- * algorithm (Welford 1962) multiplies its running mean's roundings, u|μ| each, with deviations of either sign; their
- * sum has a standard deviation below u|μ|σ/2 whatever n is, hence λ/2 of it. Two passes, as here, lose nothing of the
- * kind. */
-static double variance_radius(const gck_arith *k, const row_facts *row, double delta)
+static gck_loss scaled(gck_loss l, double factor)
 {
+  return (gck_loss){l.sure * factor, l.likely * factor};
+}
+
+/* Of the variance, absolute. δ enters squared only, since Σ(x − μ) = 0; each square carries four roundings, its sum is
+ * divided. An updating algorithm (Welford 1962) multiplies its running mean's roundings, u|μ| each, with deviations of
+ * either sign: together 0.39 u|μ|σ at one standard deviation whatever n is (0.54 at n = 2), with outliers' tails; λ
+ * times u|μ|σ is allowed. Two passes, as here, lose nothing of the kind. */
+static gck_loss variance_loss(const gck_arith *k, const row_facts *row, double delta)
+{
+  gck_loss l = scaled(gck_sum_loss(k, &row->sum_square), 1.0 / row->n);
   double sigma = sqrt(row->variance);
-  double updating = isfinite(k->lambda) ? 0.5 * k->lambda * k->u * fabs(row->mean) * sigma : 0.0;
-  return gck_sum_rounding(k, &row->sum_square) / row->n + 6.0 * k->u * row->variance + delta * delta + updating +
-         k->eta * (2.0 * sigma + 4.0);
+  double updating = isfinite(k->lambda) ? k->lambda * k->u * fabs(row->mean) * sigma : 0.0;
+  l.sure += 6.0 * k->u * row->variance + delta * delta + updating + k->eta * (2.0 * sigma + 4.0);
+  return l;
 }
 
 static void statistics_radii(const gck_arith *k, const layer *l, const row_facts *row, gck_dtype mean_type,
                              gck_dtype rstd_type, row_radii *e)
 {
-  e->delta = gck_sum_rounding(k, &row->sum_x) / row->n + 3.0 * k->u * fabs(row->mean) + 3.0 * k->eta;
-  e->delta += gck_half_gap(mean_type, row->mean, e->delta);
+  e->delta = scaled(gck_sum_loss(k, &row->sum_x), 1.0 / row->n);
+  e->delta.sure += 3.0 * k->u * fabs(row->mean) + 3.0 * k->eta;
+  e->delta.sure += gck_half_gap(mean_type, row->mean, gck_loss_total(e->delta));
+  e->shift = scaled(e->delta, row->rstd);
   double a = row->variance + l->eps;
-  double e_a = variance_radius(k, row, e->delta) + k->u * l->eps + k->u * a + k->eta;
-  e->statistic = gck_rsqrt_relative(a, e_a);
-  e->unit = 4.0 * k->u + gck_half_gap(rstd_type, row->rstd, row->rstd * (e->statistic + 4.0 * k->u)) / row->rstd;
-  e->rho = e->statistic + e->unit + e->statistic * e->unit;
-  e->shift = e->delta * row->rstd;
+  gck_loss of_a = variance_loss(k, row, gck_loss_total(e->delta));
+  of_a.sure += k->u * l->eps + k->u * a + k->eta;
+  double statistic = gck_rsqrt_relative(a, gck_loss_total(of_a));
+  e->statistic = scaled(of_a, statistic / gck_loss_total(of_a));
+  e->unit = 4.0 * k->u + gck_half_gap(rstd_type, row->rstd, row->rstd * (statistic + 4.0 * k->u)) / row->rstd;
+  e->rho = statistic + e->unit + statistic * e->unit;
 }
 
 /* c1 and c2 beyond the symbols: the product g (u), x̂ (2u), g x̂ (u), the additions, the division by n (3u with its
- * reciprocal), the declared rounding of g, flushes. */
+ * reciprocal), the declared rounding of g (the kernel's alone), flushes. */
 static void mean_radii(const gck_arith *k, const row_facts *row, row_radii *e)
 {
   const gck_sum *g = &row->sum_g, *gx = &row->sum_gx;
-  double declared_g = isfinite(k->lambda) ? gck_quadrature(k, g->independent, g->quadrature) : 0.0;
-  double declared_gx = isfinite(k->lambda) ? gck_quadrature(k, gx->independent, gx->quadrature) : 0.0;
-  e->c1 =
-      (gck_sum_rounding(k, g) + k->u * g->magnitude + declared_g) / row->n + 3.0 * k->u * fabs(row->c1) + 4.0 * k->eta;
-  e->c2 = (gck_sum_rounding(k, gx) + 4.0 * k->u * gx->magnitude + declared_gx) / row->n + 3.0 * k->u * fabs(row->c2) +
-          k->eta * (4.0 + (1.0 + row->rstd) * g->magnitude / row->n);
+  bool kernel = isfinite(k->lambda);
+  e->c1 = scaled(gck_sum_loss(k, g), 1.0 / row->n);
+  e->c1.sure += k->u * g->magnitude / row->n + 3.0 * k->u * fabs(row->c1) + 4.0 * k->eta;
+  e->c2 = scaled(gck_sum_loss(k, gx), 1.0 / row->n);
+  e->c2.sure += 4.0 * k->u * gx->magnitude / row->n + 3.0 * k->u * fabs(row->c2) +
+                k->eta * (4.0 + (1.0 + row->rstd) * g->magnitude / row->n);
+  if (kernel) e->c1.sure += gck_quadrature(k, g->independent, g->quadrature) / row->n;
+  if (kernel) e->c2.sure += gck_quadrature(k, gx->independent, gx->quadrature) / row->n;
 }
 
 /* True if the textbook's intermediates may leave the accumulation type's range. */
@@ -144,32 +155,37 @@ static row_radii radii_of(const gck_arith *k, const layer *l, const row_facts *r
   row_radii e = {0};
   statistics_radii(k, l, row, readback ? l->mean_type : GCK_DTYPE_NONE, readback ? l->rstd_type : GCK_DTYPE_NONE, &e);
   mean_radii(k, row, &e);
-  if (leaves_range(k, row)) e.rho = e.statistic = e.delta = e.shift = INFINITY;
+  if (leaves_range(k, row)) e.rho = e.delta.sure = e.shift.sure = e.statistic.sure = INFINITY;
   return e;
 }
 
 /* x̂ of one element: the two symbols and its own roundings. */
 static double xhat_radius(const gck_arith *k, const row_facts *row, const row_radii *e, double xhat)
 {
-  return (1.0 + e->rho) * e->shift + (e->rho + 2.0 * k->u * (1.0 + e->rho)) * (fabs(xhat) + e->shift) +
-         k->eta * (1.0 + row->rstd * (1.0 + e->rho));
+  double size = fabs(xhat), shift = gck_loss_total(e->shift);
+  double likely = hypot(e->shift.likely, e->statistic.likely * size);
+  double sure = e->shift.sure + (e->statistic.sure + e->unit) * size;
+  double second = e->rho * shift + e->rho * e->unit * size;
+  double rounding = 2.0 * k->u * (1.0 + e->rho) * (size + shift);
+  return likely + sure + second + rounding + k->eta * (1.0 + row->rstd * (1.0 + e->rho));
 }
 
 /* dx with x̂ − δr for x̂ and r(1 + ρ) for r is r(1 + ρ)(A − (1 + ρ)²(x̂ − δr)(c2 − δr c1)), A = g − c1: the lines below
- * are its distance from r(A − x̂c2) term by term, then the roundings: 8 on the longest path through any term. */
+ * are its distance from r(A − B), B = x̂ c2, term by term, then the roundings: 8 on the longest path through any term.
+ */
 static double dx_radius(const gck_arith *k, const row_facts *row, const row_radii *e, double g, double xhat)
 {
-  double a = g - row->c1, b = xhat * row->c2, rho = e->rho;
-  double x = fabs(xhat) + e->shift;
+  double a = g - row->c1, b = xhat * row->c2, rho = e->rho, shift = gck_loss_total(e->shift);
+  double by_rho = fabs(a - 3.0 * b), by_shift = fabs(row->c2) + fabs(xhat * row->c1), x = fabs(xhat) + shift;
   double cube = (1.0 + rho) * (1.0 + rho) * (1.0 + rho);
-  double shared =
-      e->statistic * fabs(a - 3.0 * b) + e->unit * (fabs(a) + 3.0 * fabs(b)) + (3.0 + rho) * rho * rho * fabs(b);
-  double mean = e->shift * (fabs(row->c2) + fabs(xhat) * fabs(row->c1) + e->shift * fabs(row->c1));
-  double sums = e->c1 + x * e->c2;
+  double of_rho = e->statistic.likely * by_rho, of_shift = e->shift.likely * by_shift, of_c2 = e->c2.likely * x;
+  double likely = sqrt(of_rho * of_rho + of_shift * of_shift + e->c1.likely * e->c1.likely + of_c2 * of_c2);
+  double sure = e->statistic.sure * by_rho + e->unit * (fabs(a) + 3.0 * fabs(b)) + e->shift.sure * by_shift +
+                e->c1.sure + x * e->c2.sure;
+  double second = (3.0 + rho) * rho * rho * fabs(b) + shift * shift * fabs(row->c1);
   double rounding = 8.0 * k->u * (fabs(g) + fabs(row->c1) + x * fabs(row->c2));
   double flush = k->eta * (4.0 + (1.0 + row->rstd) * fabs(row->c2));
-  double r = row->rstd * (1.0 + 16.0 * k->u);
-  return r * (shared + cube * (mean + sums + rounding + flush)) + 2.0 * k->eta;
+  return row->rstd * (1.0 + 16.0 * k->u) * cube * (likely + sure + second + rounding + flush) + 2.0 * k->eta;
 }
 
 static void dx_row(const layer *l, const row_facts *row, const row_radii *kernel, const row_radii *own, int64_t i,
@@ -288,7 +304,7 @@ gck_status gck_layernorm_forward_double(const gck_problem *p, gck_expected *expe
     row_radii kernel = radii_of(&l.kernel, &l, &row, false);
     row_radii own = radii_of(&l.own, &l, &row, false);
     if (p->c->present[y]) y_row(&l, &row, &kernel, &own, i, &expected[y]);
-    set_statistic(&expected[mean], i, row.mean, own.delta, kernel.delta);
+    set_statistic(&expected[mean], i, row.mean, gck_loss_total(own.delta), gck_loss_total(kernel.delta));
     set_statistic(&expected[rstd], i, row.rstd, row.rstd * own.rho, row.rstd * kernel.rho);
   }
   return GCK_OK;
