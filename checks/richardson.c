@@ -1,0 +1,21 @@
+/* Central differences have errors c2·h² + c4·h⁴ + …: halving h and combining removes one power after the other. */
+#include "checks/richardson.h"
+
+#include <math.h>
+
+checks_derivative checks_extrapolate(const checks_ladder *l)
+{
+  const double *d = l->central;
+  const double *r = l->rounding;
+  double coarse = (4 * d[1] - d[0]) / 3;
+  double fine = (4 * d[2] - d[1]) / 3;
+  checks_derivative out = {.value = (16 * fine - coarse) / 15};
+  /* The weights of value are (64, −20, 1)/45: rounding passes through them. `fine` errs more than value does. */
+  double rounding = (64 * r[2] + 20 * r[1] + r[0]) / 45;
+  out.error = fabs(out.value - fine) + rounding;
+  /* At a smooth point the jump falls with h, to a quarter over the two halvings; at a kink it stays. Rounding grows it
+   * by 4 and is not a jump. */
+  double noise = 4 * r[2];
+  out.kink = l->jump[2] > noise && l->jump[2] > 0.5 * l->jump[0];
+  return out;
+}
