@@ -199,9 +199,9 @@ double gck_softmax_length_scale(const gck_problem *p, int input, int64_t element
   return input == gck_case_tensor(p->c, "x") && scale > 0.0 ? 1.0 / scale : 1.0;
 }
 
-/* One operation is one multiply-add of the working precision; an exponential counts 70 of them at 256 bits. */
+/* One operation is one multiply-add of the working precision; an exponential counts 50 of them at 256 bits. */
 double gck_softmax_operations(const gck_case *c, int gradient, double slices, double elements)
 {
   (void)gradient;
-  return slices * (double)gck_case_integer(c, "cols") * 82.0 + elements * 6.0;
+  return slices * (double)gck_case_integer(c, "cols") * 62.0 + elements * 6.0;
 }
