@@ -38,21 +38,29 @@ static gck_status whole(const session *s, gck_diag *diag)
   return fail(diag, GCK_E_DEVICE, "the CUDA context was broken by an earlier error", s->lost);
 }
 
-static bool describe(char *text, size_t bytes)
+/* Why the runtime counts no device. A driver version of 0 means that libcuda is not there at all. */
+static void say_why_none(cudaError_t error, char *text, size_t bytes)
 {
-  int count = 0;
-  cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaErrorInsufficientDriver || error == cudaErrorStubLibrary || error == cudaErrorSystemDriverMismatch) {
-    snprintf(text, bytes, "no CUDA driver: %s", cudaGetErrorString(error));
-    return false;
-  }
-  if (error != cudaSuccess || count == 0) {
+  int driver = 0, runtime = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+    snprintf(text, bytes, "no CUDA driver: libcuda.so.1 of NVIDIA's driver is not installed");
+  else if (error == cudaErrorInsufficientDriver && cudaRuntimeGetVersion(&runtime) == cudaSuccess)
+    snprintf(text, bytes, "the CUDA driver is too old: it offers %d.%d, these kernels need %d.%d", driver / 1000,
+             driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  else
     snprintf(text, bytes, "no CUDA device: %s",
              error == cudaSuccess ? "the driver lists none" : cudaGetErrorString(error));
+}
+
+static bool describe(char *text, size_t bytes)
+{
+  int count = 0, driver = 0, runtime = 0;
+  struct cudaDeviceProp prop;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    say_why_none(error, text, bytes);
     return false;
   }
-  struct cudaDeviceProp prop;
-  int driver = 0, runtime = 0;
   if ((error = cudaGetDeviceProperties(&prop, 0)) != cudaSuccess ||
       (error = cudaDriverGetVersion(&driver)) != cudaSuccess ||
       (error = cudaRuntimeGetVersion(&runtime)) != cudaSuccess) {
