@@ -225,8 +225,8 @@ static claim claim_of_direction(const trial *t, int64_t which, int64_t group)
   const gck_tensor *x = &t->g->inputs[t->input];
   claim sum = {.defined = true};
   double step = ldexp(1, -t->exponent - CHECKS_LEVELS + 1);
-  for (int64_t e = 0; e < t->probe.colours.elements; e++) {
-    if (t->probe.colours.group[e] != group) continue;
+  for (int64_t colour = 0; colour < t->probe.colours.colours; colour++) {
+    int64_t e = checks_probe_element(&t->probe, colour, group);
     claim c = claim_of_element(t, e);
     double length = t->probe.length[e];
     sum.value += c.value * length * checks_probe_sign(&t->probe, which, e);
