@@ -31,6 +31,9 @@ int cli_complain(const gck_diag *diag);
 /* GCK_E_WORDS: there is no such `kind` ("op or subcommand"); names the nearest of `words`, or all of them. */
 gck_status cli_unknown(const char *kind, const char *word, const char *const *words, gck_diag *diag);
 
+/* A word as a shell reads it: in quotes where it needs them. */
+void cli_quote(const char *word, char *out, size_t bytes);
+
 /* Flushes stdout; a full disk or a closed pipe there turns `status` into CLI_CANNOT. */
 int cli_finish(int status);
 

@@ -26,6 +26,19 @@ gck_status cli_unknown(const char *kind, const char *word, const char *const *wo
   return gck_fail(diag, GCK_E_WORDS, word, hint, "there is no such %s", kind);
 }
 
+void cli_quote(const char *word, char *out, size_t bytes)
+{
+  static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:-+,=@%";
+  if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+    (void)snprintf(out, bytes, "%s", word);
+    return;
+  }
+  size_t length = (size_t)snprintf(out, bytes, "'");
+  for (; *word != '\0' && length < bytes; word++)
+    length += (size_t)snprintf(out + length, bytes - length, *word == '\'' ? "'\\''" : "%c", *word);
+  if (length < bytes) (void)snprintf(out + length, bytes - length, "'");
+}
+
 int cli_finish(int status)
 {
   int error = ferror(stdout);

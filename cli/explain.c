@@ -78,7 +78,7 @@ static double bytes_of(const gck_case *c, int t)
   return (double)gck_case_count(c, t) * (double)gck_dtype_format(c->tensor_dtype[t])->bytes;
 }
 
-/* Bytes that must move: each tensor of the phase once. */
+/* Bytes of the tensors that a phase may touch, each once. */
 static double phase_bytes(const gck_case *c, bool vjp)
 {
   double bytes = 0;
@@ -98,8 +98,8 @@ static void explain_cost(const gck_case *c)
   char line[GCK_CASE_LINE_BYTES];
   (void)gck_case_print(c, line, sizeof line);
   printf("\nCost of %s\n", line);
-  printf("  forward  %14.0f operations, %14.0f bytes to move\n", forward, phase_bytes(c, false));
-  printf("  vjp      %14.0f operations, at most %6.0f bytes to move\n", vjp, phase_bytes(c, true));
+  printf("  forward  %14.0f operations, %14.0f bytes of tensors\n", forward, phase_bytes(c, false));
+  printf("  vjp      %14.0f operations, %14.0f bytes of tensors\n", vjp, phase_bytes(c, true));
   printf("  saved    %14.0f bytes\n", saved);
 }
 

@@ -1,7 +1,6 @@
 /* gradcheck OP: judges a kernel of one op, one run for each dtype. */
 #include "cli/cli.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,15 +54,12 @@ static gck_status case_line(const gck_op *op, const cli_options *o, const char *
 /* The line that reruns this run, as a shell reads it. */
 static gck_status note_reproduction(gck_run *run, const cli_options *o, const chosen_kernel *k, gck_diag *diag)
 {
-  char said[1024];
+  char said[1024], kernel[4096] = "";
+  if (k->path != NULL) cli_quote(o->kernel, kernel, sizeof kernel);
   (void)gck_declaration_print(&o->declaration, said, sizeof said);
-  bool plain = k->path == NULL || o->kernel[strspn(o->kernel, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                                              "0123456789_./:-+")] == '\0';
-  const char *quote = plain ? "" : "'";
-  return gck_record_text(
-      &run->reproduce, diag, "gradcheck %s%s%s%s%s%s%s%s%s", run->line, k->path != NULL ? " --kernel " : "",
-      k->path != NULL ? quote : "", k->path != NULL ? o->kernel : "", k->path != NULL ? quote : "",
-      k->device != NULL ? " --device " : "", k->device != NULL ? k->device : "", said[0] != '\0' ? " " : "", said);
+  return gck_record_text(&run->reproduce, diag, "gradcheck %s%s%s%s%s%s%s", run->line,
+                         k->path != NULL ? " --kernel " : "", kernel, k->device != NULL ? " --device " : "",
+                         k->device != NULL ? k->device : "", said[0] != '\0' ? " " : "", said);
 }
 
 /* A dtype that the kernel does not take: a run of its own, skipped with the reason. */
@@ -158,28 +154,30 @@ static gck_status make_cases(const gck_op *op, const cli_options *o, gck_case **
   return status;
 }
 
+/* Loading may run the library's own constructors; what they did to floating point is said, not hidden. */
+static gck_status open_library(chosen_kernel *k, gck_diag *diag)
+{
+  bool changed_fp = false;
+  gck_status status = gck_library_open(k->path, k->device, &k->library, &changed_fp, diag);
+  if (status == GCK_OK && changed_fp)
+    fprintf(stderr,
+            "gradcheck: %s: loading it changed the floating-point control word (was it built with -Ofast?); restored\n",
+            k->path != NULL ? k->path : "the built-in kernels");
+  return status;
+}
+
 static int judge_cases(const cli_options *o, const gck_case *cases, int count)
 {
   gck_diag diag = {0};
   cli_trial trial;
-  chosen_kernel kernel;
+  chosen_kernel kernel = {0};
   char title[128];
-  bool changed_fp = false;
   (void)snprintf(title, sizeof title, "gradcheck %s", cases[0].op->name);
-  gck_status status = choose_kernel(o, &kernel, &diag);
-  if (status == GCK_OK) status = gck_library_open(kernel.path, kernel.device, &kernel.library, &changed_fp, &diag);
-  if (status == GCK_OK) status = cli_trial_begin(&trial, o, title, &diag);
-  if (status != GCK_OK) {
-    gck_library_close(kernel.library);
-    free(kernel.path);
-    return cli_complain(&diag);
-  }
-  if (changed_fp)
-    fprintf(stderr,
-            "gradcheck: %s: loading it changed the floating-point control word (was it built with -Ofast?); "
-            "restored\n",
-            kernel.path != NULL ? kernel.path : "the built-in kernels");
-  status = judge_all(&trial, cases, count, &kernel, &diag);
+  gck_status status = cli_trial_begin(&trial, o, title, &diag);
+  if (status != GCK_OK) return cli_complain(&diag);
+  status = choose_kernel(o, &kernel, &diag);
+  if (status == GCK_OK) status = open_library(&kernel, &diag);
+  if (status == GCK_OK) status = judge_all(&trial, cases, count, &kernel, &diag);
   int code = cli_trial_end(&trial, status, &diag);
   gck_library_close(kernel.library);
   free(kernel.path);

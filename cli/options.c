@@ -76,7 +76,10 @@ static gck_status check_option(const char *argument, bool last, const struct arg
       return gck_fail(diag, GCK_E_WORDS, argument, NULL, "--%s needs a value: %s", name, options[k].arg);
     return GCK_OK;
   }
-  return cli_unknown("option", name, names, diag);
+  const char *near = gck_nearest(name, names);
+  char hint[128] = "see --help";
+  if (near != NULL) (void)snprintf(hint, sizeof hint, "did you mean --%s?", near);
+  return gck_fail(diag, GCK_E_WORDS, argument, hint, "there is no such option here");
 }
 
 static bool option_takes_next(const char *argument, const struct argp_option *options)

@@ -73,6 +73,14 @@ static gck_status add_word(file_list *list, const char *word, gck_diag *diag)
   return gck_fail(diag, GCK_E_INPUT, word, NULL, "cannot be read: %s", strerror(error));
 }
 
+static gck_status note_reproduction(gck_run *run, const cli_options *o, const char *path, gck_diag *diag)
+{
+  char said[1024], file[4096];
+  cli_quote(path, file, sizeof file);
+  (void)gck_declaration_print(&o->declaration, said, sizeof said);
+  return gck_record_text(&run->reproduce, diag, "gradcheck replay %s%s%s", file, said[0] != '\0' ? " " : "", said);
+}
+
 /* A capture that cannot be read does not keep the others from being judged; it decides the exit status. */
 static gck_status replay_all(cli_trial *s, const file_list *list, gck_diag *unreadable, gck_diag *diag)
 {
@@ -87,6 +95,8 @@ static gck_status replay_all(cli_trial *s, const file_list *list, gck_diag *unre
       if (unreadable->status == GCK_OK) *unreadable = one;
       continue;
     }
+    if (status == GCK_OK)
+      status = note_reproduction(&s->report.run[s->report.run_count - 1], s->options, list->path[i], &one);
     if (status == GCK_OK) status = cli_trial_show(s, &one);
     if (status == GCK_OK && cli_interrupted())
       status = gck_fail(&one, GCK_E_CANCELLED, "gradcheck", NULL, "interrupted; the report is partial");

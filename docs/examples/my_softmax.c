@@ -57,7 +57,7 @@ static const gck_kernel mine = {
     .name = "mine",
     .devices = GCK_ABI_CPU,
     .dtypes = "f32",
-    .saves = "",
+    .saves = "y", /* forward keeps it, vjp reads it back */
     .declaration = "acc=f32",
     .forward = forward,
     .vjp = vjp,

@@ -104,7 +104,7 @@ static int vjp(const gck_call *call)
                                  view(call, "y"), view(call, "dy"), view(call, "dx"), y->shape[1]));
 }
 
-static const gck_kernel mine = {sizeof(gck_kernel), "softmax", "mine", GCK_DEVICE_BIT, "f32", "", "acc=f32",
+static const gck_kernel mine = {sizeof(gck_kernel), "softmax", "mine", GCK_DEVICE_BIT, "f32", "y", "acc=f32",
                                 nullptr, forward, vjp};
 
 extern "C" const gck_kernel *const *gck_kernels(uint32_t host_abi, size_t *count)
