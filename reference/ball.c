@@ -176,9 +176,16 @@ gck_ball gck_ball_rounded(gck_ball a, gck_dtype stored)
 
 /* ---- sums ------------------------------------------------------------------------------------------------------ */
 
-double gck_quadrature(const gck_arith *k, double sum, double squares)
+void gck_scatter_rounding(gck_scatter *s, gck_dtype stored, double value, double before, double weight)
 {
-  return isfinite(k->lambda) ? fmin(sum, k->lambda * sqrt(squares)) : sum;
+  if (stored == GCK_DTYPE_NONE) return;
+  double seen = (gck_dtype_round(stored, value) - value) * weight;
+  gck_scatter_add(s, gck_half_gap(stored, value, before) * fabs(weight), isfinite(seen) ? seen : 0.0);
+}
+
+double gck_scatter_bound(const gck_arith *k, const gck_scatter *s)
+{
+  return isfinite(k->lambda) ? fmin(s->sum, k->lambda * sqrt(s->squares) + fabs(s->trend)) : s->sum;
 }
 
 /* Terms of one sign: partial sums grow in step. Where the terms then differ by less than half an ulp of the sum, each
@@ -210,7 +217,7 @@ double gck_sum_rounding(const gck_arith *k, const gck_sum *s)
 gck_ball gck_sum_ball(const gck_arith *k, const gck_sum *s)
 {
   gck_arith mine = gck_arith_own();
-  double incoming = s->linear + gck_quadrature(k, s->independent, s->quadrature);
+  double incoming = s->linear + gck_scatter_bound(k, &s->scatter);
   return (gck_ball){
       s->value,
       (s->own + gck_sum_rounding(&mine, s)) * GCK_INFLATE,

@@ -75,15 +75,35 @@ double gck_exp_unit(const gck_arith *k, double x);
 /* v(√(a/(a − e)) − 1)/v: the relative error of 1/√a when a is off by e; infinite if e ≥ a. */
 double gck_rsqrt_relative(double a, double e);
 
+/* Errors with signs of their own that meet in a sum: roundings of distinct elements, symbols of distinct rows. They
+ * leave as the smaller of Σe and λ√Σe² + |trend|. The trend is the sum of those roundings as this reference sees them:
+ * near equal numbers all round the same way, and then it is no longer small. */
+typedef struct gck_scatter {
+  double sum, squares; /* Σe, Σe² */
+  double trend;
+} gck_scatter;
+
+static inline void gck_scatter_add(gck_scatter *s, double bound, double seen)
+{
+  s->sum += bound;
+  s->squares += bound * bound;
+  s->trend += seen;
+}
+
+/* Adds the rounding of `value` ± before to `stored`, times `weight`; nothing for GCK_DTYPE_NONE. */
+void gck_scatter_rounding(gck_scatter *s, gck_dtype stored, double value, double before, double weight);
+
+double gck_scatter_bound(const gck_arith *k, const gck_scatter *s);
+
 /* A running sum of numbers with errors: what a bound on the sum needs, taken in one pass; as an array it sums columns.
- * Three kinds of incoming error: `linear` ones may all point one way; `independent` ones have signs of their own and
- * leave as the smaller of Σe and λ√Σe²; `own` is this double evaluation's. */
+ * Incoming errors: `linear` ones may all point one way; `scatter` has signs of its own; `own` is this double
+ * evaluation's. */
 typedef struct gck_sum {
   double count, value;
   double magnitude; /* Σ|v| */
   double squares;   /* Σv² */
   double own, linear;
-  double independent, quadrature; /* Σe, Σe² */
+  gck_scatter scatter;
 } gck_sum;
 
 static inline void gck_sum_value(gck_sum *s, double value)
@@ -98,12 +118,8 @@ static inline void gck_sum_error(gck_sum *s, double own, double linear, double i
 {
   s->own += own;
   s->linear += linear;
-  s->independent += independent;
-  s->quadrature += independent * independent;
+  gck_scatter_add(&s->scatter, independent, 0.0);
 }
-
-/* min(Σe, λ√Σe²) */
-double gck_quadrature(const gck_arith *k, double sum, double squares);
 
 /* A bound in two parts. `sure` holds whatever the roundings do; `likely` is λ standard deviations of something that
  * averages out, so that several of them, if independent, add up as √Σ likely². */

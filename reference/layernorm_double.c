@@ -82,10 +82,8 @@ static row_facts row_of(const layer *l, int64_t i)
     double g = weighted(l, &r, j), xhat = centred(&r, j) * r.rstd;
     gck_sum_value(&r.sum_g, g);
     gck_sum_value(&r.sum_gx, g * xhat);
-    if (l->g_type == GCK_DTYPE_NONE) continue;
-    double rounding = gck_half_gap(l->g_type, g, 0.0);
-    gck_sum_error(&r.sum_g, 0.0, 0.0, rounding);
-    gck_sum_error(&r.sum_gx, 0.0, 0.0, rounding * fabs(xhat));
+    gck_scatter_rounding(&r.sum_g.scatter, l->g_type, g, 0.0, 1.0);
+    gck_scatter_rounding(&r.sum_gx.scatter, l->g_type, g, 0.0, xhat);
   }
   r.c1 = r.sum_g.value / r.n;
   r.c2 = r.sum_gx.value / r.n;
@@ -137,8 +135,8 @@ static void mean_radii(const gck_arith *k, const row_facts *row, row_radii *e)
   e->c2 = scaled(gck_sum_loss(k, gx), 1.0 / row->n);
   e->c2.sure += 4.0 * k->u * gx->magnitude / row->n + 3.0 * k->u * fabs(row->c2) +
                 k->eta * (4.0 + (1.0 + row->rstd) * g->magnitude / row->n);
-  if (kernel) e->c1.sure += gck_quadrature(k, g->independent, g->quadrature) / row->n;
-  if (kernel) e->c2.sure += gck_quadrature(k, gx->independent, gx->quadrature) / row->n;
+  if (kernel) e->c1.sure += gck_scatter_bound(k, &g->scatter) / row->n;
+  if (kernel) e->c2.sure += gck_scatter_bound(k, &gx->scatter) / row->n;
 }
 
 /* True if the textbook's intermediates may leave the accumulation type's range. */

@@ -181,24 +181,23 @@ static double sigma_of(const gck_arith *k, const soft *s, const row_facts *r)
   return e < 1.0 ? e / (1.0 - e) : INFINITY;
 }
 
-/* D beyond σ: the p's own errors all one way; their roundings on reading back and the declared ones of p·dy each with a
- * sign of its own; products; additions. */
+/* D beyond σ: the p's own errors all one way; their roundings on reading back, and the declared ones of y·dy, each with
+ * a sign of its own; products; additions. */
 static double dot_radius(const gck_arith *k, const soft *s, const row_facts *r, double sigma, bool stored)
 {
   gck_sum sum = {0};
+  gck_scatter declared = {0};
   for (int64_t j = 0; j < s->cols; j++) {
     if (is_hidden(s, j)) continue;
-    double dy = s->dy[r->first + j], product = s->p[j] * dy, size = fabs(dy);
-    double mine = p_radius(k, s, r, j);
-    double independent = 0.0;
-    if (stored) {
-      independent = size * readback_radius(s, s->y_type, j, mine + s->p[j] * sigma);
-      independent += gck_half_gap(s->ydy_type, product, independent + size * mine);
-    }
-    gck_sum_value(&sum, product);
-    gck_sum_error(&sum, 0.0, size * mine * (1.0 + sigma) + k->u * fabs(product), independent);
+    double p = s->p[j], dy = s->dy[r->first + j], mine = p_radius(k, s, r, j);
+    gck_sum_value(&sum, p * dy);
+    sum.linear += fabs(dy) * mine * (1.0 + sigma) + k->u * fabs(p * dy);
+    if (!stored) continue;
+    double seen = s->y_type != GCK_DTYPE_NONE ? gck_dtype_round(s->y_type, p) : p;
+    gck_scatter_rounding(&sum.scatter, s->y_type, p, mine + p * sigma, dy);
+    gck_scatter_rounding(&declared, s->ydy_type, seen * dy, fabs(dy) * (mine + p * sigma), 1.0);
   }
-  return sum.linear + gck_quadrature(k, sum.independent, sum.quadrature) + gck_sum_rounding(k, &sum);
+  return sum.linear + gck_scatter_bound(k, &sum.scatter) + gck_scatter_bound(k, &declared) + gck_sum_rounding(k, &sum);
 }
 
 /* G: nothing but its additions. */
