@@ -179,6 +179,7 @@
         // Up to seventeen digits a double is known; zeros beyond what is printed are true.
         const end = k === truthAt ? truthEnd : Math.max(truthEnd, Math.min(ends[k], top - 16));
         const wrong = k === truthAt ? null : firstWrong(d, truth, top, end);
+        const marked = k === 0;                                   // the double only shows how far it reaches
         cell.append(d.negative ? "−" : " ");
         let after = false;
         const shown = window_(d, top, end);
@@ -186,7 +187,12 @@
         const flush = () => { if (run) cell.append(after ? h("span", { class: "after" }, run) : run); run = ""; };
         for (let i = 0; i < shown.length; i++) {
           const p = top - i;
-          if (p === wrong) { flush(); cell.append(h("mark", null, shown[i])); after = true; }
+          if (p === wrong) {
+            flush();
+            after = true;
+            if (marked) cell.append(h("mark", null, shown[i]));
+            else run += shown[i];
+          }
           else run += shown[i];
           if (p === unit && i + 1 < shown.length) run += ".";
         }
@@ -262,7 +268,7 @@
       ctx.beginPath(); ctx.moveTo(px, area.top); ctx.lineTo(px, area.bottom); ctx.stroke();
       ctx.font = `11px ${css("--sans")}`;
       ctx.textAlign = px > (area.left + area.right) / 2 ? "right" : "left";
-      ctx.fillText("allowance", px + (ctx.textAlign === "right" ? -5 : 5), area.top + 10);
+      ctx.fillText("allowance", px + (ctx.textAlign === "right" ? 3 : -3), area.top - 5);
       ctx.restore();
     },
   };
@@ -323,6 +329,7 @@
       },
       options: {
         interaction: { mode: "index", intersect: false },
+        layout: { padding: { top: scores ? 16 : 0 } },
         scales: {
           x: axis(exhibit.x_label, { axis: { grid: { display: false } } }),
           y: axis(exhibit.y_label, { axis: { type: exhibit.log_y ? "logarithmic" : "linear", ...(exhibit.log_y ? { min: 0.8 } : { beginAtZero: true }) }, ticks: exhibit.log_y ? { callback: powersOnly } : {} }),
