@@ -157,7 +157,7 @@ static void move(difference *d, int input, const int64_t *list, int64_t n, int s
   }
 }
 
-/* One pair of forwards. work: one number, then h's the colour moved by (two a member), then φ a slice. */
+/* One pair of forwards. work: one number, then how far each member moved, then each slice's φ. */
 static gck_status run_colour(difference *d, const colouring *k, int input, const int64_t *list, int64_t n,
                              gck_mpvec *work, gck_mpvec *out, gck_diag *diag)
 {
@@ -184,11 +184,13 @@ static gck_status run_colour(difference *d, const colouring *k, int input, const
 static gck_status all_colours(difference *d, int input, const uint8_t *wanted, gck_mpvec *out, gck_diag *diag)
 {
   const colouring k = colours_of(d, input);
-  gck_mpvec work = {0};
+  gck_mpvec work;
   gck_status status = gck_mpvec_make(&work, 1 + 2 * k.slices, d->precision, diag);
+  if (status != GCK_OK) return status;
   int64_t *list = malloc(((size_t)k.slices + 1) * sizeof *list);
-  if (status == GCK_OK && list == NULL) {
-    status = gck_fail(diag, GCK_E_MEMORY, "finite differences", NULL, "no memory for a list of elements");
+  if (list == NULL) {
+    gck_mpvec_free(&work);
+    return gck_fail(diag, GCK_E_MEMORY, "finite differences", NULL, "no memory for a list of elements");
   }
   for (int64_t colour = 0; status == GCK_OK && colour < k.colours; colour++) {
     const int64_t n = members(d, &k, input, colour, wanted, list);
