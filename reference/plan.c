@@ -80,8 +80,8 @@ double gck_miss_probability(int64_t population, int64_t faulty, int64_t sample)
   /* Few draws against many elements: the sum of logarithms loses less than log Γ at large arguments. */
   if (sample <= 4096) {
     double sum = 0.0;
-    for (double i = 0; i < k; i++)
-      sum += log1p(-F / (N - i));
+    for (int64_t i = 0; i < sample; i++)
+      sum += log1p(-F / (N - (double)i));
     return exp(sum);
   }
   const double log_miss = log_gamma(N - F + 1) - log_gamma(N - F - k + 1) - log_gamma(N + 1) + log_gamma(N - k + 1);

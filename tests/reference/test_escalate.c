@@ -375,7 +375,7 @@ static void the_miss_probability_is_what_samples_do(void **state)
     missed += !hit;
   }
   const double deviation = sqrt(2000.0 * p * (1.0 - p));
-  printf("# missed %d of 2000 (seed %d), expected %.1f ± %.1f\n", missed, SEED, 2000.0 * p, deviation);
+  (void)printf("# missed %d of 2000 (seed %d), expected %.1f ± %.1f\n", missed, SEED, 2000.0 * p, deviation);
   assert_true(fabs(missed - 2000.0 * p) < 5.0 * deviation);
   trust_close(&k);
 }

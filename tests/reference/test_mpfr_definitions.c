@@ -165,8 +165,8 @@ static void both_masks_hide_alike(void **state)
     for (int boolean = 0; boolean < 2; boolean++) {
       trust_case k;
       char line[128];
-      snprintf(line, sizeof line, "softmax rows=1 cols=4 log=%s mask=%s dtype=f64 seed=1 gen=1", log ? "yes" : "no",
-               boolean ? "boolean" : "additive");
+      (void)snprintf(line, sizeof line, "softmax rows=1 cols=4 log=%s mask=%s dtype=f64 seed=1 gen=1",
+                     log ? "yes" : "no", boolean ? "boolean" : "additive");
       trust_open(&k, line, false);
       set(&k, "x", x);
       set(&k, "dy", dy);
@@ -194,8 +194,8 @@ static void a_fully_masked_row_follows_its_policy(void **state)
       trust_case k;
       char line[160];
       double y[4], dx[4];
-      snprintf(line, sizeof line, "softmax rows=2 cols=2 log=%s mask=boolean masked=%s dtype=f64 seed=1 gen=1",
-               log ? "yes" : "no", zero ? "zero" : "nan");
+      (void)snprintf(line, sizeof line, "softmax rows=2 cols=2 log=%s mask=boolean masked=%s dtype=f64 seed=1 gen=1",
+                     log ? "yes" : "no", zero ? "zero" : "nan");
       trust_open(&k, line, false);
       set(&k, "visible", (const double[]){0, 0, 1, 1});
       forward(&k, y);
@@ -217,7 +217,9 @@ static void empty_cases_are_empty(void **state)
                                "layernorm rows=0 cols=5 seed=1 gen=1"};
   for (int l = 0; l < 3; l++) {
     trust_case k;
-    double y[1] = {7.0}, d[8];
+    double y[1] = {7.0}, d[8] = {0};
+    for (int j = 0; j < 8; j++)
+      d[j] = 7.0;
     trust_open(&k, lines[l], false);
     forward(&k, y);
     assert_true(y[0] == 7.0);

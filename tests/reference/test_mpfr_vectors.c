@@ -71,7 +71,7 @@ static void sums_and_products_are_right(void **state)
   int64_t sum = 0, size = 0, dot = 0, dot_size = 0;
   for (int i = 0; i < N; i++) {
     const int64_t p = (int64_t)gck_random_below(stream, (uint64_t)i, 201) - 100;
-    const int64_t q = (int64_t)gck_random_below(stream, (uint64_t)(N + i), 201) - 100;
+    const int64_t q = (int64_t)gck_random_below(stream, (uint64_t)N + (uint64_t)i, 201) - 100;
     a[i] = (double)p;
     b[2 * i] = (double)q;
     b[2 * i + 1] = NAN; /* between the strides */

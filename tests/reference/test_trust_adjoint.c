@@ -56,7 +56,7 @@ static void layernorm_is_adjoint(void **state)
   (void)state;
   tally all = {.fewest = HUGE_VAL};
   trust_layernorm(&(trust_draw){.seed = SEED, .rounds = 4, .max_rows = 9, .max_cols = 40}, check_case, &all);
-  printf("# layernorm: %d cases (seed %d), %.1f digits or more\n", all.cases, SEED, all.fewest);
+  (void)printf("# layernorm: %d cases (seed %d), %.1f digits or more\n", all.cases, SEED, all.fewest);
 }
 
 static void softmax_is_adjoint(void **state)
@@ -64,7 +64,7 @@ static void softmax_is_adjoint(void **state)
   (void)state;
   tally all = {.fewest = HUGE_VAL};
   trust_softmax(&(trust_draw){.seed = SEED, .rounds = 4, .max_rows = 9, .max_cols = 40}, check_case, &all);
-  printf("# softmax: %d cases (seed %d), %.1f digits or more\n", all.cases, SEED, all.fewest);
+  (void)printf("# softmax: %d cases (seed %d), %.1f digits or more\n", all.cases, SEED, all.fewest);
 }
 
 /* One element of one gradient wrong by a billionth of its magnitude. */

@@ -16,7 +16,7 @@ static void check_gradient(trust_case *k, const char *line, int t, tally *all)
   const gck_reference *r = gck_reference_find(k->c.op->name);
   gck_trust trust;
   WORKS(gck_trust_differences(r, &k->p, t, PRECISION, &trust, diag));
-  if (trust.closed_form < all->closed_form) snprintf(all->weakest, sizeof all->weakest, "%s", line);
+  if (trust.closed_form < all->closed_form) (void)snprintf(all->weakest, sizeof all->weakest, "%s", line);
   all->closed_form = fmin(all->closed_form, trust.closed_form);
   all->differences = fmin(all->differences, trust.differences);
   all->compared += trust.compared;
@@ -41,10 +41,11 @@ static void check_case(const char *line, void *user)
 
 static void report(const char *op, const tally *all)
 {
-  printf("# %s: %d cases (seed %d), %lld elements: closed form and differences at %d bits agree to %.1f digits or "
-         "more, differences at %d and %d bits to %.1f; weakest: %s\n",
-         op, all->cases, SEED, (long long)all->compared, 2 * PRECISION, all->closed_form, PRECISION, 2 * PRECISION,
-         all->differences, all->weakest);
+  (void)printf(
+      "# %s: %d cases (seed %d), %lld elements: closed form and differences at %d bits agree to %.1f digits or "
+      "more, differences at %d and %d bits to %.1f; weakest: %s\n",
+      op, all->cases, SEED, (long long)all->compared, 2 * PRECISION, all->closed_form, PRECISION, 2 * PRECISION,
+      all->differences, all->weakest);
   assert_true(all->compared > 1000);
   assert_true(isfinite(all->closed_form)); /* two different routes: equal to the last bit everywhere is no comparison */
 }

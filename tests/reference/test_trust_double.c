@@ -37,8 +37,8 @@ static void check_element(const gck_expected *d, const gck_expected *m, int64_t 
   if (!(ratio <= 1.0)) all->outside++;
   if (ratio <= all->worst) return;
   all->worst = ratio;
-  snprintf(all->where, sizeof all->where, "%s: %s[%lld] double %a own %a MPFR %a + %a", line, name, (long long)i,
-           d->value[i], d->own[i], m->value[i], m->low[i]);
+  (void)snprintf(all->where, sizeof all->where, "%s: %s[%lld] double %a own %a MPFR %a + %a", line, name, (long long)i,
+                 d->value[i], d->own[i], m->value[i], m->low[i]);
 }
 
 static void check_case(const char *line, void *user)
@@ -67,9 +67,10 @@ static void check_case(const char *line, void *user)
 
 static void report(const char *op, const tally *all)
 {
-  printf("# %s: %lld elements (seed %d), largest error %.3f of own, mean %.2g, %lld exact, %lld undefined; worst %s\n",
-         op, (long long)all->compared, SEED, all->worst, all->typical / (double)(all->compared - all->exact),
-         (long long)all->exact, (long long)all->undefined, all->where);
+  (void)printf(
+      "# %s: %lld elements (seed %d), largest error %.3f of own, mean %.2g, %lld exact, %lld undefined; worst %s\n", op,
+      (long long)all->compared, SEED, all->worst, all->typical / (double)(all->compared - all->exact),
+      (long long)all->exact, (long long)all->undefined, all->where);
   if (all->outside != 0) fail_msg("%lld elements outside own; worst: %s", (long long)all->outside, all->where);
   assert_true(all->compared >= ENOUGH);
 }

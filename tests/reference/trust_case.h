@@ -93,8 +93,8 @@ static inline void trust_tail(const trust_draw *d, uint64_t *at, char *out, size
   if (cols == rows) cols++;
   const char *family = families[trust_below(d, at, (uint64_t)family_count)];
   const char *dtype = dtypes[trust_below(d, at, 4)];
-  snprintf(out, bytes, "rows=%lld cols=%lld dtype=%s values=%s seed=%llu gen=1", (long long)rows, (long long)cols,
-           dtype, family, (unsigned long long)trust_below(d, at, 1u << 30));
+  (void)snprintf(out, bytes, "rows=%lld cols=%lld dtype=%s values=%s seed=%llu gen=1", (long long)rows, (long long)cols,
+                 dtype, family, (unsigned long long)trust_below(d, at, 1u << 30));
 }
 
 typedef void (*trust_visit)(const char *line, void *user);
@@ -110,8 +110,8 @@ static inline void trust_layernorm(const trust_draw *d, trust_visit visit, void 
       for (int e = 0; e < 3; e++) {
         char tail[256], line[512];
         trust_tail(d, &at, tail, sizeof tail, families, 8);
-        snprintf(line, sizeof line, "layernorm eps=%s weight=%s bias=%s %s", eps[e], options & 1 ? "yes" : "no",
-                 options & 2 ? "yes" : "no", tail);
+        (void)snprintf(line, sizeof line, "layernorm eps=%s weight=%s bias=%s %s", eps[e], options & 1 ? "yes" : "no",
+                       options & 2 ? "yes" : "no", tail);
         visit(line, user);
       }
     }
@@ -133,8 +133,8 @@ static inline void trust_softmax(const trust_draw *d, trust_visit visit, void *u
         const char *const hidden[] = {"hidden-rows"};
         const bool whole_rows = mask > 0 && trust_below(d, &at, 4) == 0;
         trust_tail(d, &at, tail, sizeof tail, whole_rows ? hidden : families, whole_rows ? 1 : 6);
-        snprintf(line, sizeof line, "softmax log=%s scale=%s %s %s", s & 1 ? "yes" : "no", scales[s / 2], masks[mask],
-                 tail);
+        (void)snprintf(line, sizeof line, "softmax log=%s scale=%s %s %s", s & 1 ? "yes" : "no", scales[s / 2],
+                       masks[mask], tail);
         visit(line, user);
       }
     }
