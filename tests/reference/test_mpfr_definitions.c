@@ -193,7 +193,7 @@ static void a_fully_masked_row_follows_its_policy(void **state)
     for (int log = 0; log < 2; log++) {
       trust_case k;
       char line[160];
-      double y[4], dx[4];
+      double y[4] = {0}, dx[4] = {0};
       (void)snprintf(line, sizeof line, "softmax rows=2 cols=2 log=%s mask=boolean masked=%s dtype=f64 seed=1 gen=1",
                      log ? "yes" : "no", zero ? "zero" : "nan");
       trust_open(&k, line, false);
