@@ -2,6 +2,8 @@
  * (unit, smallest normal) applied twice. */
 #include "reference/ball.h"
 
+#include <string.h>
+
 static const double growth_lambda = 8.0; /* Higham & Mary 2019: fails with probability below 2 exp(−λ²/2) a sum */
 
 static double multiplicand_error(const gck_declaration *d, gck_dtype main)
@@ -54,12 +56,24 @@ double gck_growth_product(const gck_arith *arith, double n)
   return gck_growth(arith, n) + (arith->tensor_core ? n / 16.0 * 2.0 * arith->u : 0.0);
 }
 
+/* 2^⌊log2 x⌋ of a normal double, by its exponent bits: ilogb and ldexp take as long as an exponential. */
+static double binade(double x)
+{
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  bits &= UINT64_C(0x7ff) << 52;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
 double gck_half_gap(gck_dtype stored, double value, double error)
 {
   if (stored == GCK_DTYPE_NONE) return 0.0;
+  const gck_format *f = gck_dtype_format(stored);
   double size = fabs(value) + error;
-  if (!(size <= gck_dtype_format(stored)->max_finite)) return INFINITY;
-  return 0.5 * gck_dtype_gap(stored, size);
+  if (!(size <= f->max_finite)) return INFINITY;
+  if (size < f->min_normal) return stored == GCK_F64 ? f->subnormal : 0.5 * f->subnormal; /* 2^-1075 is no double */
+  return binade(size) * f->unit;
 }
 
 double gck_exp_unit(const gck_arith *k, double x)
@@ -148,7 +162,9 @@ static double log_radius(double a, double e)
 
 gck_ball gck_ball_log(const gck_arith *k, gck_ball a)
 {
-  return settle(k, log(a.value), log_radius(a.value, a.own), log_radius(a.value, a.allowed), 4.0);
+  gck_ball r = settle(k, log(a.value), log_radius(a.value, a.own), log_radius(a.value, a.allowed), 4.0);
+  if (k->fast_math) r.allowed += 0x1p-21; /* the hardware logarithm is that far off near 1, absolutely */
+  return r;
 }
 
 /* The derivative 1 − tanh² is largest where the ball comes nearest to zero. */

@@ -161,7 +161,8 @@ static row_radii radii_of(const gck_arith *k, const layer *l, const row_facts *r
 static double xhat_radius(const gck_arith *k, const row_facts *row, const row_radii *e, double xhat)
 {
   double size = fabs(xhat), shift = gck_loss_total(e->shift);
-  double likely = hypot(e->shift.likely, e->statistic.likely * size);
+  double of_rho = e->statistic.likely * size, of_shift = e->shift.likely;
+  double likely = sqrt(of_rho * of_rho + of_shift * of_shift);
   double sure = e->shift.sure + (e->statistic.sure + e->unit) * size;
   double second = e->rho * shift + e->rho * e->unit * size;
   double rounding = 2.0 * k->u * (1.0 + e->rho) * (size + shift);

@@ -1,0 +1,113 @@
+/* Problems and the entries of the registry: what a reference is given, and what holds for every op alike. */
+#include "judge.h"
+
+/* One row whose gradient has ordinary elements; dy ends small where `tiny`. */
+static void start(trial *t, const char *line, const char *words, double scale)
+{
+  trial_start(t, line, words);
+  int64_t n = gck_case_count(&t->c, gck_case_tensor(&t->c, "x"));
+  for (int64_t i = 0; i < n; i++) {
+    gck_tensor_set(trial_tensor(t, "x"), i, 0.25 * (double)(i * i % 7));
+    gck_tensor_set(trial_tensor(t, "dy"), i, scale * (1.0 + (double)(i % 3)));
+  }
+}
+
+static void a_missing_input_is_refused_by_name(void **state)
+{
+  (void)state;
+  trial t;
+  gck_diag diag = {0};
+  trial_start(&t, "softmax rows=2 cols=3", "");
+  (void)trial_tensor(&t, "x");
+  assert_int_equal(gck_problem_make(&t.problem, &t.c, &t.declaration, t.tensors, &diag), GCK_E_INPUT);
+  assert_string_equal(diag.where, "dy");
+  trial_free(&t);
+}
+
+static void a_tensor_of_another_size_is_refused(void **state)
+{
+  (void)state;
+  trial t;
+  gck_diag diag = {0};
+  start(&t, "softmax rows=2 cols=3", "", 1.0);
+  t.tensors[gck_case_tensor(&t.c, "x")].shape[1] = 2;
+  assert_int_equal(gck_problem_make(&t.problem, &t.c, &t.declaration, t.tensors, &diag), GCK_E_INTERNAL);
+  trial_free(&t);
+}
+
+/* A gradient's contents are seen under the accumulate contract and not otherwise. */
+static void a_start_is_seen_only_where_it_counts(void **state)
+{
+  (void)state;
+  for (int accumulate = 0; accumulate < 2; accumulate++) {
+    trial t;
+    gck_diag diag = {0};
+    start(&t, "layernorm rows=2 cols=3 bias=no", accumulate ? "contract=accumulate" : "", 1.0);
+    for (int64_t j = 0; j < 3; j++)
+      gck_tensor_set(trial_tensor(&t, "dw"), j, 5.0);
+    (void)trial_tensor(&t, "dx");
+    (void)trial_tensor(&t, "w");
+    require(gck_problem_make(&t.problem, &t.c, &t.declaration, t.tensors, &diag), &diag);
+    assert_true((t.problem.tensor[gck_case_tensor(&t.c, "dw")] != NULL) == (accumulate != 0));
+    assert_null(t.problem.tensor[gck_case_tensor(&t.c, "dx")]); /* the op does not offer it there */
+    trial_free(&t);
+  }
+}
+
+/* Truncation lands up to half a gap beyond the cell of a nearest store. */
+static void a_truncating_store_is_allowed_half_a_gap(void **state)
+{
+  (void)state;
+  trial nearest, truncating;
+  start(&nearest, "softmax rows=2 cols=5 dtype=bf16", "", 1.0);
+  start(&truncating, "softmax rows=2 cols=5 dtype=bf16", "store=truncate", 1.0);
+  trial_expect(&nearest);
+  trial_expect(&truncating);
+  gck_expected *a = trial_expected(&nearest, "dx"), *b = trial_expected(&truncating, "dx");
+  for (int64_t i = 0; i < a->count; i++) {
+    double more = b->allowed[i] - a->allowed[i], gap = gck_dtype_gap(GCK_BF16, fabs(a->value[i]) + a->allowed[i]);
+    assert_true(more >= 0.5 * gap && more < 1.01 * gap);
+  }
+  trial_free(&nearest);
+  trial_free(&truncating);
+}
+
+/* Outputs that come out subnormal may be zero where that is declared; others may not. */
+static void a_declared_flush_takes_subnormal_outputs_to_zero(void **state)
+{
+  (void)state;
+  for (int flush = 0; flush < 2; flush++) {
+    trial t;
+    start(&t, "softmax rows=1 cols=4 dtype=f16", flush ? "flush=yes" : "", 0x1p-16);
+    trial_expect(&t);
+    gck_expected *dx = trial_expected(&t, "dx");
+    for (int64_t i = 0; i < dx->count; i++) {
+      assert_true((fabs(dx->value[i]) <= dx->allowed[i]) == (flush != 0));
+    }
+    trial_free(&t);
+  }
+}
+
+static void every_op_has_its_reference(void **state)
+{
+  (void)state;
+  for (const gck_op *const *op = gck_ops(); *op != NULL; op++) {
+    const gck_reference *r = gck_reference_find((*op)->name);
+    assert_non_null(r);
+    assert_true(r->vjp != NULL && r->forward != NULL && r->forward_mpfr != NULL && r->vjp_mpfr != NULL);
+  }
+  assert_null(gck_reference_find("no such op"));
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_missing_input_is_refused_by_name),
+      cmocka_unit_test(a_tensor_of_another_size_is_refused),
+      cmocka_unit_test(a_start_is_seen_only_where_it_counts),
+      cmocka_unit_test(a_truncating_store_is_allowed_half_a_gap),
+      cmocka_unit_test(a_declared_flush_takes_subnormal_outputs_to_zero),
+      cmocka_unit_test(every_op_has_its_reference),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
