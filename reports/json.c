@@ -354,16 +354,60 @@ static void summary(writer *w, const gck_report *r)
   close_with(w, "}");
 }
 
-static void put_runs(writer *w, const gck_report *r)
+/* A run's largest score; NaN outranks all, no comparison is below all. */
+static double run_score(const gck_run *run)
 {
-  int64_t left_failed = w->detail->exhibits_failed, left_other = w->detail->exhibits_other;
-  open_with(w, "runs", "[");
-  for (size_t i = 0; i < r->run_count && !w->t->over; i++) {
-    int64_t *left = reports_is_bad(r->run[i].verdict) ? &left_failed : &left_other;
-    put_run(w, &r->run[i], *left != 0);
+  double worst = -1;
+  for (size_t i = 0; i < run->gradient_count; i++) {
+    const gck_gradient_record *g = &run->gradient[i];
+    if (g->compared == 0) continue;
+    if (isnan(g->score_max)) return INFINITY;
+    if (g->score_max > worst) worst = g->score_max;
+  }
+  return worst;
+}
+
+typedef struct ranked {
+  double score;
+  size_t run;
+} ranked;
+
+static int by_score(const void *a, const void *b)
+{
+  const ranked *x = a, *y = b;
+  if (x->score != y->score) return x->score < y->score ? 1 : -1;
+  return x->run < y->run ? -1 : x->run > y->run;
+}
+
+/* Marks the runs that keep their exhibits: of each kind (bad or not) the worst ones, as many as the detail allows. */
+static void choose_exhibits(const gck_report *r, const reports_detail *detail, bool *keep, ranked *order)
+{
+  int64_t left_failed = detail->exhibits_failed, left_other = detail->exhibits_other;
+  for (size_t i = 0; i < r->run_count; i++)
+    order[i] = (ranked){run_score(&r->run[i]), i};
+  qsort(order, r->run_count, sizeof *order, by_score);
+  for (size_t i = 0; i < r->run_count; i++) {
+    int64_t *left = reports_is_bad(r->run[order[i].run].verdict) ? &left_failed : &left_other;
+    keep[order[i].run] = *left != 0;
     if (*left > 0) --*left;
   }
-  close_with(w, "]");
+}
+
+static void put_runs(writer *w, const gck_report *r)
+{
+  bool *keep = calloc(r->run_count + 1, sizeof *keep);
+  ranked *order = calloc(r->run_count + 1, sizeof *order);
+  if (keep != NULL && order != NULL) {
+    choose_exhibits(r, w->detail, keep, order);
+    open_with(w, "runs", "[");
+    for (size_t i = 0; i < r->run_count && !w->t->over; i++)
+      put_run(w, &r->run[i], keep[i]);
+    close_with(w, "]");
+  } else {
+    w->t->failed = true;
+  }
+  free(keep);
+  free(order);
 }
 
 static void put_report(reports_text *t, const gck_report *r, const reports_detail *detail)
@@ -391,8 +435,9 @@ static const reports_detail LEVEL[] = {
     {.digits = 6, .exhibits_failed = -1, .exhibits_other = -1},
     {.digits = 4, .matrix_failed = 128, .matrix_other = 48, .exhibits_failed = -1, .exhibits_other = -1},
     {.digits = 3, .matrix_failed = 64, .matrix_other = 16, .exhibits_failed = -1, .exhibits_other = -1},
-    {.digits = 3, .matrix_failed = 64, .matrix_other = 16, .exhibits_failed = 200, .exhibits_other = 200},
-    {.digits = 3, .matrix_failed = 32, .matrix_other = 16, .exhibits_failed = 50, .exhibits_other = 10},
+    {.digits = 3, .matrix_failed = 32, .matrix_other = 16, .exhibits_failed = -1, .exhibits_other = 200},
+    {.digits = 3, .matrix_failed = 24, .matrix_other = 16, .exhibits_failed = 400, .exhibits_other = 40},
+    {.digits = 3, .matrix_failed = 24, .matrix_other = 16, .exhibits_failed = 40, .exhibits_other = 4},
     {.digits = 3, .exhibits_failed = 0, .exhibits_other = 0},
 };
 enum { LEVELS = sizeof LEVEL / sizeof LEVEL[0] };

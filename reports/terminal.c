@@ -174,12 +174,13 @@ static void put_gradients(reports_text *t, const gck_run *run, gck_terminal_styl
   }
 }
 
-/* Checks that gave no verdict on this run, by name and reason. */
-static void put_other_checks(reports_text *t, const gck_run *run, gck_terminal_style style)
+/* Checks by verdict and reason: all where that was asked for, else those that fail without a finding, unless a
+ * gradient's line has explained the run already. */
+static void put_checks(reports_text *t, const gck_run *run, bool explained, gck_terminal_style style)
 {
   for (size_t i = 0; i < run->check_count; i++) {
     const gck_check_record *c = &run->check[i];
-    const bool told = style.verbose || c->verdict == GCK_VACUOUS || (c->verdict == GCK_FAIL && c->finding_count == 0);
+    const bool told = style.verbose || (reports_is_bad(c->verdict) && c->finding_count == 0 && !explained);
     if (!told) continue;
     reports_repeat(t, ' ', 4);
     const size_t used = reports_put_plain(t, or_dash(c->name)) + 2;
@@ -360,14 +361,12 @@ static void put_run(reports_text *t, const gck_run *run, gck_terminal_style styl
   if (reports_said(run->remark)) labelled(t, "remark", run->remark, style);
   if (style.verbose) labelled(t, "declared", run->declaration, style);
   if (style.verbose) labelled(t, "source", run->source, style);
-  size_t findings = 0;
-  for (size_t i = 0; i < run->check_count; i++) {
+  const size_t before = t->size;
+  for (size_t i = 0; i < run->check_count; i++)
     put_findings(t, &run->check[i], style);
-    findings += run->check[i].finding_count;
-  }
   put_gradients(t, run, style);
-  put_other_checks(t, run, style);
-  if (run->verdict != GCK_PASS && findings == 0) labelled(t, "reason", run->reason, style);
+  put_checks(t, run, t->size > before, style);
+  if (run->verdict != GCK_PASS && t->size == before) labelled(t, "reason", run->reason, style);
   if (reports_is_bad(run->verdict) && reports_said(run->reproduce)) { /* whole, so that it can be copied */
     reports_repeat(t, ' ', LABEL_INDENT);
     reports_printf(t, "%-*s", LABEL_WIDTH, "reproduce");

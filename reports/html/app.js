@@ -106,7 +106,7 @@
   }
 
   function grid(head, rows, caption) {
-    return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption },
       h("table", { class: "grid" },
         h("caption", { class: "sr" }, caption),
         h("thead", null, h("tr", null, head.map((cell) => h("th", { scope: "col" }, cell)))),
@@ -201,7 +201,7 @@
       }
       body.append(h("tr", null, h("th", { scope: "row" }, name), cell));
     });
-    return h("div", { class: "digits", tabindex: "0", role: "region", "aria-label": "digits of kernel, double and MPFR" }, table);
+    return h("div", { class: "digits", tabindex: "0", role: "group", "aria-label": "digits of kernel, double and MPFR" }, table);
   }
 
   function worstElements(gradient) {
@@ -693,7 +693,7 @@
   function detail(entry) {
     const run = entry.run;
     const { byGradient, byCheck } = sortExhibits(run);
-    const box = h("div", { class: "detail", id: `detail-${entry.index}`, role: "region", "aria-label": `run ${entry.index + 1}` });
+    const box = h("div", { class: "detail", id: `detail-${entry.index}`, role: "group", "aria-label": `run ${entry.index + 1}` });
     if (run.reproduce) box.append(command(run.reproduce));
     if (run.remark) box.append(h("p", { class: "remark" }, clipped(run.remark)));
     if (run.reason && run.verdict !== "pass") box.append(h("p", { class: "reason" }, badge(run.verdict), " ", clipped(run.reason)));
