@@ -17,7 +17,10 @@
 #define WHOLE_EVALUATIONS 2e7
 #define LARGEST_LAUNCH 4e6
 
-enum { DIRECTIONS = 4, CURVE_POINTS = 41 };
+enum { DIRECTIONS = 4 };
+
+/* The V-curve's steps: length·2^-0, 2^-2, … 2^-40. */
+enum { CURVE_POINTS = 21, CURVE_STRIDE = 2 };
 
 /* The coarsest step is length·2^-this: f64 leaves 2^-53·2^9 of rounding and about 2^-42 of truncation beyond the last
  * extrapolant; f32's rounding wants larger steps. */
@@ -352,8 +355,12 @@ static gck_status add_remark(const trial *t, gck_check_record *record, gck_diag 
 {
   char text[256];
   const char *name = t->g->c.op->tensors[t->gradient].name;
-  int used = snprintf(text, sizeof text, "%s: %lld of %lld columns of the Jacobian", name, (long long)t->colours,
-                      (long long)t->probe.colours.colours);
+  int used = 0;
+  if (t->directions == 0)
+    used = snprintf(text, sizeof text, "%s: the whole Jacobian", name);
+  else
+    used = snprintf(text, sizeof text, "%s: %lld of %lld columns of the Jacobian", name, (long long)t->colours,
+                    (long long)t->probe.colours.colours);
   if (t->directions > 0 && used > 0 && (size_t)used < sizeof text)
     used += snprintf(text + used, sizeof text - (size_t)used, " and %lld random directions", (long long)t->directions);
   if (t->kinks > 0 && used > 0 && (size_t)used < sizeof text)
@@ -416,7 +423,7 @@ static gck_status fill_curve(trial *t, int64_t slot, gck_exhibit *e, gck_diag *d
   if (memory == NULL) return gck_fail(diag, GCK_E_MEMORY, "difference", NULL, "no memory for a curve");
   for (int k = 0; k < CURVE_POINTS; k++) {
     double *begin = memory + (int64_t)k * 3 * groups;
-    push[k] = (checks_push){.which = colour_at(t, slot / groups), .exponent = k};
+    push[k] = (checks_push){.which = colour_at(t, slot / groups), .exponent = k * CURVE_STRIDE};
     shift[k] = (checks_shift){.central = begin, .rounding = begin + groups, .jump = begin + 2 * groups};
   }
   gck_status st = checks_probe_push(&t->probe, push, CURVE_POINTS, shift, diag);
@@ -425,7 +432,7 @@ static gck_status fill_curve(trial *t, int64_t slot, gck_exhibit *e, gck_diag *d
   for (int k = 0; st == GCK_OK && k < CURVE_POINTS; k++) {
     double off = fabs(shift[k].central[slot % groups] - must) / fabs(must);
     if (!isfinite(off)) continue; /* the step vanished in x */
-    e->x[e->cols] = ldexp(t->probe.length[element], -k);
+    e->x[e->cols] = ldexp(t->probe.length[element], -push[k].exponent);
     e->y[e->cols++] = fmax(off, 0x1p-60);
   }
   free(memory);

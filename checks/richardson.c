@@ -13,6 +13,11 @@ checks_derivative checks_extrapolate(const checks_ladder *l)
   /* The weights of value are (64, −20, 1)/45: rounding passes through them. `fine` errs more than value does. */
   double rounding = (64 * r[2] + 20 * r[1] + r[0]) / 45;
   out.error = fabs(out.value - fine) + rounding;
+  /* Halving h must cut the change to about a quarter. Where it does not, beyond rounding, the steps see no power series
+   * (a pole, a kink nearby, noise) and only the changes themselves say how far off the value may be. */
+  double first = fabs(d[1] - d[0]);
+  double second = fabs(d[2] - d[1]);
+  if (second > 0.5 * first && second > r[1] + r[2]) out.error += 2 * (first + second);
   /* At a smooth point the jump falls with h, to a quarter over the two halvings; at a kink it stays. Rounding grows it
    * by 4 and is not a jump. */
   double noise = 4 * r[2];
