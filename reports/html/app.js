@@ -6,7 +6,19 @@
   const LONG_TEXT = 700;
   const CARDS_AT_FIRST = 12;
 
-  const report = JSON.parse(document.getElementById("report").textContent);
+  /** Control characters and what turns the direction of writing become visible; in a line that is made to be pasted into
+   *  a shell, line ends too. */
+  function visible(key, value) {
+    if (typeof value !== "string") return value;
+    const unseen = key === "reproduce" ? /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
+      : /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+    return value.replace(unseen, (c) => {
+      const code = c.charCodeAt(0);
+      return code < 0x20 ? String.fromCharCode(0x2400 + code) : code === 0x7f ? "\u2421" : `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
+    });
+  }
+
+  const report = JSON.parse(document.getElementById("report").textContent, visible);
 
   // ---- elements and text ----------------------------------------------------------------------------------------
 

@@ -209,6 +209,8 @@ def holds_against_hostile_text(b):
     clean(b, "hostile text")
     claim("hostile text makes no element", b.js("document.querySelectorAll('img, main script, main b b, iframe, object').length") == 0)
     claim("hostile text is shown as text", "<img src=x onerror=alert(1)>\"'`</script><script>alert(2)</script>" in b.js("document.querySelector('.card h3').textContent"))
+    claim("control characters are shown, direction is not turned", b.js("/[\\u0000-\\u0008\\u001b\\u202e]/.test(document.body.innerText)") is False
+          and b.js("document.body.innerText.includes('\u241b') && document.body.innerText.includes('\u27e8U+202E\u27e9')"))
     claim("100 KB are shown whole when asked", b.js("document.querySelector('#wrong').textContent.length") > 100000)
     claim("the page has its three scripts and no more", b.js("document.scripts.length") == 3)
     claim("the partial report says so", "partial" in b.js("document.querySelector('.notice').textContent"))
