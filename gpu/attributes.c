@@ -8,15 +8,16 @@
 static void print_real(double value, char *text)
 {
   for (int digits = 1; digits <= 17; digits++) {
-    snprintf(text, GCK_ATTRIBUTE_TEXT_BYTES, "%.*g", digits, value);
-    if (strtod(text, NULL) == value) return;
+    (void)snprintf(text, GCK_ATTRIBUTE_TEXT_BYTES, "%.*g", digits, value);
+    const double back = strtod(text, NULL);
+    if (back == value) return;
   }
 }
 
 static void print_list(const gck_value *value, char *text)
 {
   size_t used = 0;
-  if (value->list_count == 0) snprintf(text, GCK_ATTRIBUTE_TEXT_BYTES, "none");
+  if (value->list_count == 0) (void)snprintf(text, GCK_ATTRIBUTE_TEXT_BYTES, "none");
   for (int i = 0; i < value->list_count; i++)
     used +=
         (size_t)snprintf(text + used, GCK_ATTRIBUTE_TEXT_BYTES - used, "%s%" PRId64, i > 0 ? "," : "", value->list[i]);
@@ -37,7 +38,7 @@ static const char *word_of(const gck_attribute_spec *spec, const gck_value *valu
     print_list(value, text);
     return text;
   default:
-    snprintf(text, GCK_ATTRIBUTE_TEXT_BYTES, "%" PRId64, value->integer);
+    (void)snprintf(text, GCK_ATTRIBUTE_TEXT_BYTES, "%" PRId64, value->integer);
     return text;
   }
 }

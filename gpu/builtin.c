@@ -21,7 +21,7 @@ bool gck_builtin_path(const char *device, char *path, size_t bytes)
   char folder[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
   if (length <= 0) {
-    snprintf(path, bytes, "lib/gradcheck/gradcheck-%s.so", device);
+    (void)snprintf(path, bytes, "lib/gradcheck/gradcheck-%s.so", device);
     return false;
   }
   folder[length] = '\0';
@@ -29,8 +29,8 @@ bool gck_builtin_path(const char *device, char *path, size_t bytes)
   for (int level = 0; level < LEVELS && parent(folder); level++) {
     const int needed = snprintf(path, bytes, "%s/lib/gradcheck/gradcheck-%s.so", folder, device);
     if (needed > 0 && (size_t)needed < bytes && access(path, R_OK) == 0) return true;
-    if (level == 0) snprintf(first, sizeof first, "%s", path);
+    if (level == 0) (void)snprintf(first, sizeof first, "%s", path);
   }
-  snprintf(path, bytes, "%s", first);
+  (void)snprintf(path, bytes, "%s", first);
   return false;
 }

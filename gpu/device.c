@@ -33,12 +33,12 @@ static const gck_device *load_cuda(char *reason, size_t bytes)
 {
   char path[PATH_MAX];
   if (!gck_builtin_path("cuda", path, sizeof path)) {
-    snprintf(reason, bytes, "this gradcheck was built without CUDA: there is no lib/gradcheck/gradcheck-cuda.so");
+    (void)snprintf(reason, bytes, "this gradcheck was built without CUDA: there is no lib/gradcheck/gradcheck-cuda.so");
     return NULL;
   }
   void *shared = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (shared == NULL) {
-    snprintf(reason, bytes, "the CUDA device cannot be loaded: %s", dlerror());
+    (void)snprintf(reason, bytes, "the CUDA device cannot be loaded: %s", dlerror());
     return NULL;
   }
   gck_cuda_device_function get = NULL;
@@ -46,7 +46,7 @@ static const gck_device *load_cuda(char *reason, size_t bytes)
   memcpy(&get, &symbol, sizeof get);
   const gck_device *device = get != NULL ? get() : NULL;
   if (device == NULL || device->struct_size < sizeof *device) {
-    snprintf(reason, bytes, "%.200s is from another version of gradcheck", path);
+    (void)snprintf(reason, bytes, "%.200s is from another version of gradcheck", path);
     return NULL;
   }
   return device;

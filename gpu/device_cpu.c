@@ -12,7 +12,7 @@ typedef struct session {
 
 static bool describe(char *text, size_t bytes)
 {
-  snprintf(text, bytes, "plain C on host pointers, %ld cores", sysconf(_SC_NPROCESSORS_ONLN));
+  (void)snprintf(text, bytes, "plain C on host pointers, %ld cores", sysconf(_SC_NPROCESSORS_ONLN));
   return true;
 }
 

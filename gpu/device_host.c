@@ -15,7 +15,7 @@ typedef struct session {
 
 static bool describe(char *text, size_t bytes)
 {
-  snprintf(text, bytes, "CUDA C on the SIMT executor, %ld cores", sysconf(_SC_NPROCESSORS_ONLN));
+  (void)snprintf(text, bytes, "CUDA C on the SIMT executor, %ld cores", sysconf(_SC_NPROCESSORS_ONLN));
   return true;
 }
 

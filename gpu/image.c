@@ -69,7 +69,7 @@ static bool same_fault(const gck_memory_fault *a, const gck_memory_fault *b)
 /* Damage stays where it is, so the second phase sees that of the first again. */
 static void add_fault(gck_response *response, const char *name, gck_memory_fault fault)
 {
-  snprintf(fault.tensor, sizeof fault.tensor, "%s", name);
+  (void)snprintf(fault.tensor, sizeof fault.tensor, "%s", name);
   for (int f = 0; f < response->fault_count; f++)
     if (same_fault(&response->fault[f], &fault)) return;
   if (response->fault_count < GCK_MAX_MEMORY_FAULTS) response->fault[response->fault_count++] = fault;

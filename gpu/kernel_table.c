@@ -22,7 +22,7 @@ const char *gck_next_word(const char *text, char *word, size_t bytes)
   text += strspn(text, " \t");
   const size_t length = strcspn(text, " \t");
   if (length == 0) return NULL;
-  snprintf(word, bytes, "%.*s", (int)length, text);
+  (void)snprintf(word, bytes, "%.*s", (int)length, text);
   return text + length;
 }
 
@@ -48,9 +48,9 @@ GCK_PRINTF(3, 4) static gck_status wrong(const entry *e, const char *hint, const
   char text[384], where[128];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  (void)vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  snprintf(where, sizeof where, "%.90s: kernel %zu", e->path, e->number);
+  (void)snprintf(where, sizeof where, "%.90s: kernel %zu", e->path, e->number);
   return gck_fail(e->diag, GCK_E_INPUT, where, hint, "%s", text);
 }
 
@@ -74,7 +74,7 @@ static gck_status check_op(entry *e)
   for (size_t i = 0; i < 63 && gck_ops()[i] != NULL; i++)
     known[i] = gck_ops()[i]->name;
   const char *near = gck_nearest(name, known);
-  if (near != NULL) snprintf(hint, sizeof hint, "did you mean %s?", near);
+  if (near != NULL) (void)snprintf(hint, sizeof hint, "did you mean %s?", near);
   return wrong(e, hint, "there is no op '%.40s'", name);
 }
 

@@ -21,8 +21,8 @@ static gck_status check_device_word(const char *device, uint32_t *bit, gck_diag 
   if (device == NULL || *bit != 0) return GCK_OK;
   char hint[64];
   const char *near = gck_nearest(device, words);
-  snprintf(hint, sizeof hint, "%s%s", near != NULL ? "did you mean " : "take cuda, host or cpu",
-           near != NULL ? near : "");
+  (void)snprintf(hint, sizeof hint, "%s%s", near != NULL ? "did you mean " : "take cuda, host or cpu",
+                 near != NULL ? near : "");
   return gck_fail(diag, GCK_E_WORDS, "device", hint, "there is no device '%.40s'", device);
 }
 
@@ -49,7 +49,7 @@ static gck_status find_file(const char *given, char *path, size_t bytes, gck_dia
     return gck_fail(diag, GCK_E_INPUT, given, "give the path of a shared library", "cannot be read: %m");
   if (!S_ISREG(file.st_mode))
     return gck_fail(diag, GCK_E_INPUT, given, "give the path of a shared library", "is not a regular file");
-  snprintf(path, bytes, "%s%s", strchr(given, '/') != NULL ? "" : "./", given);
+  (void)snprintf(path, bytes, "%s%s", strchr(given, '/') != NULL ? "" : "./", given);
   return GCK_OK;
 }
 

@@ -13,13 +13,18 @@ const char *gck_plan_name(const gck_plan *plan, const gck_buffer *buffer)
 
 /* ---- is an old plan good enough? ------------------------------------------------------------------------------- */
 
+/* Padding bytes may differ between equal records: then a new plan is made, which costs time and nothing else. */
+static bool same_bytes(const void *a, const void *b, size_t bytes)
+{
+  return memcmp(a, b, bytes) == 0;
+}
+
 bool gck_plan_fits(const gck_plan *plan, const gck_request *request)
 {
   if (plan->wants[GCK_PHASE_FORWARD] != request->forward || plan->wants[GCK_PHASE_VJP] != request->vjp ||
       plan->accumulate != request->accumulate || plan->misalign != request->misalign)
     return false;
-  /* Padding bytes may differ between equal cases: then a new plan is made, which costs time and nothing else. */
-  if (memcmp(&plan->c, request->c, sizeof plan->c) != 0) return false;
+  if (!same_bytes(&plan->c, request->c, sizeof plan->c)) return false;
   for (int t = 0; t < GCK_MAX_TENSORS; t++)
     if (!gck_same_layout(&plan->layout[t], &request->tensors[t])) return false;
   return true;

@@ -51,7 +51,18 @@ static void list_kernels(const gck_library *library, const char *op, char *out, 
   }
 }
 
-static gck_status not_found(const gck_library *library, const char *op, const char *name, gck_dtype dtype, bool named,
+/* The first that fits; NULL if none does. `name` NULL and `dtype` NONE: any. */
+static const gck_kernel *choose(const gck_library *library, const char *op, const char *name, gck_dtype dtype)
+{
+  for (size_t k = 0; k < library->count; k++) {
+    const gck_kernel *kernel = library->table[k];
+    if (!offered(library, kernel, op) || (name != NULL && strcmp(kernel->name, name) != 0)) continue;
+    if (dtype == GCK_DTYPE_NONE || gck_has_word(kernel->dtypes, gck_dtype_format(dtype)->name)) return kernel;
+  }
+  return NULL;
+}
+
+static gck_status not_found(const gck_library *library, const char *op, const char *name, gck_dtype dtype,
                             gck_diag *diag)
 {
   char has[200];
@@ -59,40 +70,24 @@ static gck_status not_found(const gck_library *library, const char *op, const ch
   if (has[0] == '\0')
     return gck_fail(diag, GCK_E_UNSUPPORTED, library->path, NULL, "has no kernel for %s%s%s", op,
                     library->only != 0 ? " on " : "", library->only != 0 ? gck_device_name(library->only) : "");
-  if (name != NULL && !named)
+  if (choose(library, op, name, GCK_DTYPE_NONE) == NULL)
     return gck_fail(diag, GCK_E_WORDS, library->path, has, "has no kernel '%s' for %s; it has those below", name, op);
   return gck_fail(diag, GCK_E_UNSUPPORTED, library->path, NULL, "does not take %s for %s: %s",
                   gck_dtype_format(dtype)->name, op, has);
 }
 
-static gck_status choose(const gck_library *library, const char *op, const char *name, gck_dtype dtype,
-                         const gck_kernel **chosen, gck_diag *diag)
-{
-  bool named = false;
-  for (size_t k = 0; k < library->count; k++) {
-    const gck_kernel *kernel = library->table[k];
-    if (!offered(library, kernel, op) || (name != NULL && strcmp(kernel->name, name) != 0)) continue;
-    named = true;
-    if (!gck_has_word(kernel->dtypes, gck_dtype_format(dtype)->name)) continue;
-    *chosen = kernel;
-    return GCK_OK;
-  }
-  return not_found(library, op, name, dtype, named, diag);
-}
-
 gck_status gck_runner_open(const gck_library *library, const char *op, const char *name, gck_dtype dtype,
                            gck_runner **runner, gck_diag *diag)
 {
-  const gck_kernel *kernel = NULL;
   *runner = NULL;
-  gck_status status = choose(library, op, name, dtype, &kernel, diag);
-  if (status != GCK_OK) return status;
+  const gck_kernel *kernel = choose(library, op, name, dtype);
+  if (kernel == NULL) return not_found(library, op, name, dtype, diag);
   gck_runner *made = calloc(1, sizeof *made);
   if (made == NULL) return gck_fail(diag, GCK_E_MEMORY, "runner", NULL, "out of memory");
   made->kernel = kernel;
   made->op = gck_op_find(kernel->op);
   made->declaration = gck_declaration_default();
-  status = gck_declaration_parse(&made->declaration, kernel->declaration, kernel->name, diag);
+  gck_status status = gck_declaration_parse(&made->declaration, kernel->declaration, kernel->name, diag);
   if (status == GCK_OK) status = gck_device_find(kernel->devices, &made->device, diag);
   if (status == GCK_OK) status = made->device->open(&made->session, diag);
   if (status != GCK_OK) {
@@ -246,7 +241,7 @@ static void clean_message(gck_response *response, const char *otherwise)
   for (char *at = message; *at != '\0'; at++)
     if ((unsigned char)*at < ' ' || *at == 0x7f) *at = ' ';
   if (message[0] == '\0')
-    snprintf(message, sizeof response->message, "%s returned %d without a message", otherwise, response->code);
+    (void)snprintf(message, sizeof response->message, "%s returned %d without a message", otherwise, response->code);
 }
 
 /* The entry between two readings of the clock; `code` is what it returned. GCK_E_KERNEL if its queued work failed. */
@@ -267,7 +262,7 @@ static void explain_failure(gck_response *response, int phase, const gck_diag *f
 {
   const bool silent = response->code == GCK_KERNEL_OK || response->message[0] == '\0';
   if (failure->status == GCK_E_KERNEL && silent)
-    snprintf(response->message, sizeof response->message, "%s", failure->text);
+    (void)snprintf(response->message, sizeof response->message, "%s", failure->text);
   if (failure->status == GCK_E_KERNEL && response->code == GCK_KERNEL_OK) response->code = GCK_KERNEL_FAILED;
   if (response->code == GCK_KERNEL_OK)
     response->message[0] = '\0';

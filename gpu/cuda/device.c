@@ -43,13 +43,13 @@ static void say_why_none(cudaError_t error, char *text, size_t bytes)
 {
   int driver = 0, runtime = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
-    snprintf(text, bytes, "no CUDA driver: libcuda.so.1 of NVIDIA's driver is not installed");
+    (void)snprintf(text, bytes, "no CUDA driver: libcuda.so.1 of NVIDIA's driver is not installed");
   else if (error == cudaErrorInsufficientDriver && cudaRuntimeGetVersion(&runtime) == cudaSuccess)
-    snprintf(text, bytes, "the CUDA driver is too old: it offers %d.%d, these kernels need %d.%d", driver / 1000,
-             driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    (void)snprintf(text, bytes, "the CUDA driver is too old: it offers %d.%d, these kernels need %d.%d", driver / 1000,
+                   driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
   else
-    snprintf(text, bytes, "no CUDA device: %s",
-             error == cudaSuccess ? "the driver lists none" : cudaGetErrorString(error));
+    (void)snprintf(text, bytes, "no CUDA device: %s",
+                   error == cudaSuccess ? "the driver lists none" : cudaGetErrorString(error));
 }
 
 static bool describe(char *text, size_t bytes)
@@ -64,13 +64,14 @@ static bool describe(char *text, size_t bytes)
   if ((error = cudaGetDeviceProperties(&prop, 0)) != cudaSuccess ||
       (error = cudaDriverGetVersion(&driver)) != cudaSuccess ||
       (error = cudaRuntimeGetVersion(&runtime)) != cudaSuccess) {
-    snprintf(text, bytes, "CUDA device 0 does not answer: %s", cudaGetErrorString(error));
+    (void)snprintf(text, bytes, "CUDA device 0 does not answer: %s", cudaGetErrorString(error));
     return false;
   }
-  snprintf(text, bytes, "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB, CUDA driver %d.%d, runtime %d.%d",
-           prop.name, prop.major, prop.minor, prop.multiProcessorCount,
-           (double)prop.totalGlobalMem / (1024.0 * 1024.0 * 1024.0), driver / 1000, driver % 1000 / 10, runtime / 1000,
-           runtime % 1000 / 10);
+  (void)snprintf(text, bytes,
+                 "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB, CUDA driver %d.%d, runtime %d.%d",
+                 prop.name, prop.major, prop.minor, prop.multiProcessorCount,
+                 (double)prop.totalGlobalMem / (1024.0 * 1024.0 * 1024.0), driver / 1000, driver % 1000 / 10,
+                 runtime / 1000, runtime % 1000 / 10);
   return true;
 }
 
@@ -110,7 +111,7 @@ static gck_status allocate(void *state, size_t bytes, void **memory, gck_diag *d
   gck_status status = whole(s, diag);
   if (status != GCK_OK) return status;
   char what[64];
-  snprintf(what, sizeof what, "cudaMalloc of %zu bytes", bytes);
+  (void)snprintf(what, sizeof what, "cudaMalloc of %zu bytes", bytes);
   return harness(s, cudaMalloc(memory, bytes), what, diag);
 }
 

@@ -20,7 +20,7 @@ enum { SUITE_LINES = sizeof suite_lines / sizeof suite_lines[0], SUITE_DTYPES = 
 static inline void suite_open(bench *b, const char *device, int line, int dtype)
 {
   char text[256];
-  snprintf(text, sizeof text, "%s dtype=%s seed=31 gen=1", suite_lines[line], suite_dtypes[dtype]);
+  (void)snprintf(text, sizeof text, "%s dtype=%s seed=31 gen=1", suite_lines[line], suite_dtypes[dtype]);
   bench_open_at(b, NULL, device, NULL, text);
 }
 

@@ -14,7 +14,7 @@
 static gck_status open_named(const char *name, gck_library **library, bool *changed_fp, gck_diag *diag)
 {
   char path[1024];
-  snprintf(path, sizeof path, "%s/%s.so", GCK_TEST_KERNELS, name);
+  (void)snprintf(path, sizeof path, "%s/%s.so", GCK_TEST_KERNELS, name);
   return gck_library_open(path, NULL, library, changed_fp, diag);
 }
 
@@ -137,7 +137,7 @@ static void a_library_without_the_device_asked_for_is_refused(void **state)
   gck_library *library;
   gck_diag diag = {0};
   char path[1024];
-  snprintf(path, sizeof path, "%s/good_table.so", GCK_TEST_KERNELS);
+  (void)snprintf(path, sizeof path, "%s/good_table.so", GCK_TEST_KERNELS);
   assert_int_equal(gck_library_open(path, "host", &library, NULL, &diag), GCK_E_INPUT);
   assert_non_null(strstr(diag.text, "no kernel for the host device"));
 }
