@@ -89,8 +89,8 @@ typedef struct gck_response {
 } gck_response;
 
 /* Runs. GCK_OK also where the kernel failed (see code); GCK_E_DEVICE and others when the harness itself could not.
- * `response` is overwritten, not freed; on failure it is left {0}. A runner keeps its buffers from run to run: runs of one
- * case that differ in values and poison alone cost microseconds beside the kernel. Not for two threads at once. */
+ * `response` is overwritten, not freed; on failure it is left {0}. A runner keeps its buffers from run to run: runs of
+ * one case that differ in values and poison alone cost microseconds beside the kernel. Not for two threads at once. */
 GCK_MUST_USE gck_status gck_runner_run(gck_runner *runner, const gck_request *request, gck_response *response,
                                        gck_diag *diag);
 void gck_response_free(gck_response *response);
