@@ -63,8 +63,7 @@ static void explain(gck_run *run)
   }
   for (size_t i = 0; i < run->check_count && run->reason == NULL; i++) {
     const gck_check_record *c = &run->check[i];
-    const char *text = c->reason;
-    if (text == NULL && c->finding_count > 0) text = c->finding[0].what;
+    const char *text = c->finding_count > 0 ? c->finding[0].what : c->reason;
     if (c->verdict == run->verdict && text != NULL)
       ignored = gck_record_text(&run->reason, NULL, "%s: %s", c->name, text);
   }

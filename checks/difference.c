@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Element evaluations of the forward that all colours of one input may cost, and that one launch may. */
-#define WHOLE_EVALUATIONS 2e7
+#define WHOLE_EVALUATIONS 1.3e7
 #define LARGEST_LAUNCH 4e6
 
 enum { DIRECTIONS = 4 };

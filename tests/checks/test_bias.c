@@ -108,12 +108,9 @@ static void equal_rows_are_one_row(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sound_errors_are_silent),
-      cmocka_unit_test(a_lean_below_every_allowance_is_found),
-      cmocka_unit_test(a_leaning_term_is_named),
-      cmocka_unit_test(a_lean_below_the_floor_is_allowed),
-      cmocka_unit_test(too_few_rows_are_skipped),
-      cmocka_unit_test(equal_rows_are_one_row),
+      cmocka_unit_test(sound_errors_are_silent),  cmocka_unit_test(a_lean_below_every_allowance_is_found),
+      cmocka_unit_test(a_leaning_term_is_named),  cmocka_unit_test(a_lean_below_the_floor_is_allowed),
+      cmocka_unit_test(too_few_rows_are_skipped), cmocka_unit_test(equal_rows_are_one_row),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

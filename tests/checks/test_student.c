@@ -14,7 +14,7 @@ static void agrees_with_the_printed_table(void **state)
   (void)state;
   static const struct {
     double degrees, t, p;
-  } table[] = {{1, 12.706, 0.05}, {2, 4.303, 0.05}, {5, 4.032, 0.01},  {10, 2.228, 0.05},
+  } table[] = {{1, 12.706, 0.05}, {2, 4.303, 0.05},  {5, 4.032, 0.01},  {10, 2.228, 0.05},
                {15, 4.073, 1e-3}, {30, 2.750, 0.01}, {60, 3.460, 1e-3}, {120, 1.980, 0.05}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     near(checks_student_two_sided(table[i].t, table[i].degrees), table[i].p, 2e-3);

@@ -1,0 +1,64 @@
+/* The built-in kernels on the host device pass every check, at sizes that their tiles do not divide. */
+#include "plant.h"
+
+static void judge(const char *line)
+{
+  gck_library *library = NULL;
+  gck_runner *runner = NULL;
+  gck_case c;
+  gck_report report = {0};
+  gck_diag diag = {0};
+  bool changed = false;
+  gck_options o = {.budget_seconds = 5, .seed = 1};
+  print_message("case: %s\n", line);
+  assert_int_equal(gck_case_parse(&c, line, &diag), GCK_OK);
+  assert_int_equal(gck_library_open(NULL, "host", &library, &changed, &diag), GCK_OK);
+  assert_int_equal(gck_runner_open(library, c.op->name, NULL, c.dtype, &runner, &diag), GCK_OK);
+  assert_int_equal(gck_judge_case(&c, runner, NULL, &o, &report, &diag), GCK_OK);
+  gck_report_conclude(&report);
+  char *text = plant_findings(&report.run[0]);
+  assert_string_equal(text, "");
+  free(text);
+  assert_int_equal(report.run[0].verdict, GCK_PASS);
+  gck_report_free(&report);
+  gck_runner_close(runner);
+  gck_library_close(library);
+}
+
+static void every_type_and_odd_sizes_pass(void **state)
+{
+  (void)state;
+  static const char *const sizes[] = {"rows=1 cols=1", "rows=3 cols=2", "rows=17 cols=33", "rows=2 cols=129"};
+  static const char *const ops[] = {"layernorm", "softmax"};
+  static const char *const dtypes[] = {"f64", "f32", "bf16", "f16"};
+  for (int op = 0; op < 2; op++) {
+    for (int size = 0; size < 4; size++) {
+      for (int dtype = 0; dtype < 4; dtype++) {
+        char line[128];
+        snprintf(line, sizeof line, "%s %s dtype=%s seed=9 gen=1", ops[op], sizes[size], dtypes[dtype]);
+        judge(line);
+      }
+    }
+  }
+}
+
+static void options_pass(void **state)
+{
+  (void)state;
+  judge("layernorm rows=9 cols=31 weight=no seed=9 gen=1");
+  judge("layernorm rows=9 cols=31 bias=no eps=0.5 seed=9 gen=1");
+  judge("softmax rows=9 cols=31 log=yes scale=0.25 seed=9 gen=1");
+  judge("softmax rows=9 cols=31 mask=additive seed=9 gen=1");
+  judge("softmax rows=9 cols=31 mask=boolean masked=zero seed=9 gen=1");
+  judge("layernorm rows=0 cols=31 seed=9 gen=1");
+  judge("softmax rows=4 cols=0 seed=9 gen=1");
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_type_and_odd_sizes_pass),
+      cmocka_unit_test(options_pass),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
