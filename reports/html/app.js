@@ -151,7 +151,7 @@
   /** The power of ten of the first wrong digit of `a` against the truth `b`; null where none of the given is wrong. A run
    *  of carries (0.9999 for 1.0000) does not count as wrong at its beginning: the size of the difference decides there. */
   function firstWrong(a, b, top, bottom) {
-    if (a.negative !== b.negative && a.power !== null && b.power !== null) return top;
+    if (a.negative !== b.negative && a.power !== null && b.power !== null) return Infinity; // the sign
     const x = window_(a, top, bottom), y = window_(b, top, bottom);
     let at = 0;
     while (at < x.length && x[at] === y[at]) at++;
@@ -192,8 +192,10 @@
         const end = k === truthAt ? truthEnd : Math.max(truthEnd, Math.min(ends[k], top - 16));
         const wrong = k === truthAt ? null : firstWrong(d, truth, top, end);
         const marked = k === 0;                                   // the double only shows how far it reaches
-        cell.append(d.negative ? "−" : " ");
-        let after = false;
+        const mark = (text) => h("mark", { class: number(entry.score) <= 1 ? "allowed" : null }, text);
+        const sign = d.negative ? "−" : wrong === Infinity && marked ? "+" : " ";
+        let after = wrong === Infinity;
+        cell.append(after && marked ? mark(sign) : sign);
         const shown = window_(d, top, end);
         let run = "";
         const flush = () => { if (run) cell.append(after ? h("span", { class: "after" }, run) : run); run = ""; };
@@ -202,7 +204,7 @@
           if (p === wrong) {
             flush();
             after = true;
-            if (marked) cell.append(h("mark", null, shown[i]));
+            if (marked) cell.append(mark(shown[i]));
             else run += shown[i];
           }
           else run += shown[i];
@@ -218,7 +220,9 @@
 
   function worstElements(gradient) {
     if (!gradient.worst.length) return null;
-    const box = h("div", null, h("p", { class: "group-title" }, "Worst elements"));
+    const sound = gradient.verdict === "pass";
+    const box = sound ? h("details", { class: "values" }, h("summary", null, "Worst elements, all within their allowance"))
+      : h("div", null, h("p", { class: "group-title" }, "Worst elements"));
     gradient.worst.forEach((entry, k) => {
       const head = h("p", { class: "quiet" }, h("span", { class: "mono" }, place(gradient.name, entry.index)),
         ` – score ${short(entry.score)}, allowed ${short(entry.allowed)}`);

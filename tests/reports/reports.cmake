@@ -13,4 +13,9 @@ if(Python3_Interpreter_FOUND)
   set_tests_properties(reports.sample_files PROPERTIES FIXTURES_SETUP sample_reports LABELS unit TIMEOUT 120)
   set_tests_properties(reports.formats reports.page PROPERTIES FIXTURES_REQUIRED sample_reports LABELS unit TIMEOUT 300
     SKIP_RETURN_CODE 77)
+  if(TARGET gradcheck) # five faulty gradients and a sound one, judged, reported and drawn
+    add_test(NAME reports.gallery COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/gallery.py $<TARGET_FILE:gradcheck>
+      ${GCK_SHARED_DIR}/captures ${CMAKE_CURRENT_BINARY_DIR}/gallery)
+    set_tests_properties(reports.gallery PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endif()
 endif()
