@@ -94,6 +94,9 @@ GCK_MUST_USE gck_status cli_trial_begin(cli_trial *s, const cli_options *options
 /* The checks' options, progress included. */
 gck_options cli_trial_options(const cli_trial *s, uint64_t seed, int planned_tests);
 
+/* Drops runs that were begun and not finished. */
+void cli_trial_drop(cli_trial *s, size_t keep);
+
 /* Prints the newest run. */
 GCK_MUST_USE gck_status cli_trial_show(cli_trial *s, gck_diag *diag);
 

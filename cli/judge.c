@@ -113,6 +113,7 @@ static gck_status judge_one(cli_trial *s, const gck_case *c, const chosen_kernel
   size_t before = s->report.run_count;
   status = gck_judge_case(c, runner, &s->options->declaration, &options, &s->report, diag);
   gck_runner_close(runner);
+  if (status != GCK_OK) cli_trial_drop(s, before);
   if (status == GCK_OK && s->report.run_count > before)
     status = note_reproduction(&s->report.run[s->report.run_count - 1], s->options, k, diag);
   return status;

@@ -87,9 +87,11 @@ static gck_status replay_all(cli_trial *s, const file_list *list, gck_diag *unre
   for (size_t i = 0; i < list->count; i++) {
     gck_options options = cli_trial_options(s, 1, (int)list->count * 8);
     gck_diag one = {0};
+    size_t before = s->report.run_count;
     cli_progress_label(s->progress, list->path[i]);
     gck_status status = gck_judge_capture(list->path[i], &s->options->declaration, &options, &s->report, &one);
     cli_progress_label(s->progress, NULL);
+    if (status != GCK_OK) cli_trial_drop(s, before);
     if (status == GCK_E_INPUT || status == GCK_E_WORDS) {
       (void)cli_complain(&one);
       if (unreadable->status == GCK_OK) *unreadable = one;

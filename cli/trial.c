@@ -84,6 +84,12 @@ gck_options cli_trial_options(const cli_trial *s, uint64_t seed, int planned_tes
                        .progress_user = s->progress};
 }
 
+void cli_trial_drop(cli_trial *s, size_t keep)
+{
+  while (s->report.run_count > keep)
+    gck_run_free(&s->report.run[--s->report.run_count]);
+}
+
 gck_status cli_trial_show(cli_trial *s, gck_diag *diag)
 {
   cli_progress_label(s->progress, NULL);

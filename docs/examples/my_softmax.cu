@@ -27,8 +27,8 @@ template <class Combine> static __device__ float block_reduce(float value, Combi
   GCK_SHARED(float[threads], partial);
   partial[threadIdx.x] = value;
   __syncthreads();
-  for (int half = threads / 2; half > 0; half /= 2) {
-    if (static_cast<int>(threadIdx.x) < half) partial[threadIdx.x] = combine(partial[threadIdx.x], partial[threadIdx.x + half]);
+  for (int distance = threads / 2; distance > 0; distance /= 2) {
+    if (static_cast<int>(threadIdx.x) < distance) partial[threadIdx.x] = combine(partial[threadIdx.x], partial[threadIdx.x + distance]);
     __syncthreads();
   }
   float all = partial[0];
