@@ -84,7 +84,7 @@ static gck_status take_name(const char *beside, const char *path, bool replace, 
 static int create_beside(const char *path, char *beside, size_t room)
 {
   for (int n = 0; n < 100; n++) {
-    snprintf(beside, room, "%s.%ld-%d.tmp", path, (long)getpid(), n);
+    (void)snprintf(beside, room, "%s.%ld-%d.tmp", path, (long)getpid(), n);
     const int file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file >= 0 || errno != EEXIST) return file;
   }

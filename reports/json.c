@@ -289,7 +289,7 @@ static void gradient(writer *w, const gck_gradient_record *g)
 static void run_words(writer *w, const gck_run *run)
 {
   char seed[24];
-  snprintf(seed, sizeof seed, "%" PRIu64, run->seed);
+  (void)snprintf(seed, sizeof seed, "%" PRIu64, run->seed);
   text(w, "case", run->line);
   text(w, "op", run->op);
   text(w, "kernel", run->kernel);

@@ -29,9 +29,9 @@ static gck_status wrong(reader *r, const char *key, const char *format, ...)
   char text[256], where[128];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  (void)vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  snprintf(where, sizeof where, "%.120s", r->path);
+  (void)snprintf(where, sizeof where, "%.120s", r->path);
   return gck_fail(r->diag, GCK_E_INPUT, where, "write the report again with gradcheck", "%s%s%s: %s", r->place,
                   r->place[0] != '\0' && key[0] != '\0' ? "." : "", key, text);
 }
@@ -45,7 +45,7 @@ static gck_status no_memory(reader *r)
 static size_t enter(reader *r, const char *key, size_t index)
 {
   const size_t length = strlen(r->place);
-  snprintf(r->place + length, sizeof r->place - length, "%s%s[%zu]", length > 0 ? "." : "", key, index);
+  (void)snprintf(r->place + length, sizeof r->place - length, "%s%s[%zu]", length > 0 ? "." : "", key, index);
   return length;
 }
 
@@ -494,7 +494,7 @@ gck_status gck_read_json(const char *path, gck_report *report, gck_diag *diag)
   if (status != GCK_OK) return status;
   json_error_t error;
   json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-  fclose(file);
+  (void)fclose(file);
   if (root == NULL) {
     return gck_fail(diag, GCK_E_INPUT, path, "write the report again with gradcheck",
                     "not JSON: line %d, column %d: %s", error.line, error.column, error.text);

@@ -19,7 +19,7 @@ void reports_table_printf(reports_table *table, const char *format, ...)
   char text[256];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  (void)vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   reports_table_cell(table, text);
 }

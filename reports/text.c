@@ -56,7 +56,7 @@ void reports_printf(reports_text *t, const char *format, ...)
   if (length < 0) {
     t->failed = true;
   } else if (reserve(t, (size_t)length)) {
-    vsnprintf(t->data + t->size, (size_t)length + 1, format, again);
+    (void)vsnprintf(t->data + t->size, (size_t)length + 1, format, again);
     t->size += (size_t)length;
   }
   va_end(again);
@@ -208,7 +208,7 @@ void reports_put_real(reports_text *t, double value, int digits)
   char out[40];
   int precision = digits > 0 ? digits : 15;
   do {
-    snprintf(out, sizeof out, "%.*g", precision, value);
+    (void)snprintf(out, sizeof out, "%.*g", precision, value);
   } while (digits <= 0 && precision++ < 17 && strtod(out, NULL) != value); /* before the point is put right below */
   for (char *c = out; *c != '\0'; c++) {
     if (*c == ',') *c = '.'; /* some locales */
@@ -219,11 +219,11 @@ void reports_put_real(reports_text *t, double value, int digits)
 const char *reports_short(double value, char out[REPORTS_SHORT_BYTES])
 {
   if (isnan(value)) {
-    snprintf(out, REPORTS_SHORT_BYTES, "nan");
+    (void)snprintf(out, REPORTS_SHORT_BYTES, "nan");
   } else if (isinf(value)) {
-    snprintf(out, REPORTS_SHORT_BYTES, value > 0 ? "inf" : "-inf");
+    (void)snprintf(out, REPORTS_SHORT_BYTES, value > 0 ? "inf" : "-inf");
   } else {
-    snprintf(out, REPORTS_SHORT_BYTES, "%.3g", value);
+    (void)snprintf(out, REPORTS_SHORT_BYTES, "%.3g", value);
   }
   return out;
 }
