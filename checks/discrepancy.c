@@ -204,10 +204,13 @@ static int64_t neighbour_step(const gradient *g)
   return g->axes.shape[g->axes.rank - 1];
 }
 
-/* A pass by a sample says how far it goes. */
-static gck_status state_sample(const gradient *g, gck_gradient_record *r, gck_diag *diag)
+/* A pass of a part says how far it goes. */
+static gck_status state_extent(const gradient *g, gck_gradient_record *r, gck_diag *diag)
 {
   const gck_escalation_plan *p = &g->plan;
+  if (p->sample >= p->wanted && g->tally.undefined > 0)
+    return gck_record_text(&r->reason, diag, "%lld of %lld elements have no answer and were left out",
+                           (long long)g->tally.undefined, (long long)g->tally.count);
   if (p->sample >= p->wanted) return GCK_OK;
   return gck_record_text(
       &r->reason, diag,
@@ -221,7 +224,7 @@ static gck_status set_vacuous(const gradient *g, gck_gradient_record *r, const c
   const double *start = g->s->problem.tensor[g->t];
   const char *null = checks_null_test(g->store, g->e, start, &stale->expected[g->t], neighbour_step(g));
   r->verdict = null == NULL ? GCK_PASS : GCK_VACUOUS;
-  if (null == NULL) return state_sample(g, r, diag);
+  if (null == NULL) return state_extent(g, r, diag);
   return gck_record_text(&r->reason, diag, "%s would have passed too: this case cannot fail", null);
 }
 
@@ -240,7 +243,9 @@ static gck_status set_verdict(const gradient *g, gck_gradient_record *r, const c
   }
   if (g->tally.compared == 0) {
     r->verdict = GCK_UNDEFINED;
-    return gck_record_text(&r->reason, diag, "range: intermediates may leave the finite range of %s",
+    return gck_record_text(&r->reason, diag,
+                           "no element has an answer: intermediates may leave the range of %s, a variance is lost, or "
+                           "inputs are not finite",
                            gck_dtype_format(g->s->problem.arith.acc)->name);
   }
   if (g->exempt != NULL) {
