@@ -45,3 +45,15 @@ endforeach()
 # Rules that no compiler holds.
 add_test(NAME ci.lint COMMAND ${CMAKE_SOURCE_DIR}/ci/lint)
 set_tests_properties(ci.lint PROPERTIES LABELS lint TIMEOUT 120)
+
+# What the documents show works as shown.
+add_test(NAME documents.commands COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/documents.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}
+         README.md docs/bring-your-own-kernel.md)
+set_tests_properties(documents.commands PROPERTIES LABELS program TIMEOUT 300 RUN_SERIAL ON)
+
+# A sanitized executor would need a sanitized project.
+if(NOT GCK_SANITIZE)
+  add_test(NAME package.installed COMMAND ${CMAKE_COMMAND} -D SOURCE=${CMAKE_SOURCE_DIR} -D BUILD=${CMAKE_BINARY_DIR}
+           -D FOLDER=${CMAKE_BINARY_DIR}/tests/package -P ${CMAKE_CURRENT_SOURCE_DIR}/package.cmake)
+  set_tests_properties(package.installed PROPERTIES LABELS program TIMEOUT 300)
+endif()
