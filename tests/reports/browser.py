@@ -55,8 +55,13 @@ class Browser:
         self.size(width, height)
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
+        self.session = None
+        try:  # asked to go, it takes its children along
+            self.call("Browser.close", seconds=5)
+            self.process.wait(10)
+        except (OSError, EOFError, TimeoutError, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
         os.close(self.to_write)
         os.close(self.to_listen)
         shutil.rmtree(self.profile, ignore_errors=True)
