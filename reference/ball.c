@@ -204,12 +204,19 @@ double gck_scatter_bound(const gck_arith *k, const gck_scatter *s)
   return isfinite(k->lambda) ? fmin(s->sum, k->lambda * sqrt(s->squares) + fabs(s->trend)) : s->sum;
 }
 
+static const double long_sum = 512.0; /* below it λ√n u holds even a serial sum of one constant: 0.7 of it at most */
+
+static bool has_one_sign(const gck_sum *s)
+{
+  return fabs(s->value) >= s->magnitude * (1.0 - 0x1p-20);
+}
+
 /* Terms of one sign: partial sums grow in step. Where the terms then differ by less than half an ulp of the sum, each
  * addition rounds like the one before it and the √n law fails; measured on constant terms in f32, serial sums leave
- * λ√n u from n = 1050 on (0.7 of it at 512). From 2048 on a spread below mean/32 is held to be as little. */
+ * λ√n u from n = 1050 on. From 2048 on a spread below mean/32 is held to be as little. */
 static bool roundings_line_up(const gck_sum *s, double u)
 {
-  if (s->count < 512.0 || fabs(s->value) < s->magnitude * (1.0 - 0x1p-20)) return false;
+  if (s->count < long_sum || !has_one_sign(s)) return false;
   double mean = s->magnitude / s->count;
   double variance = s->squares / s->count - mean * mean;
   double little = u * s->magnitude; /* half an ulp of the whole sum at most */
@@ -217,12 +224,54 @@ static bool roundings_line_up(const gck_sum *s, double u)
   return variance <= little * little + mean * mean * s->count * GCK_OWN_U; /* what double can tell from 0 */
 }
 
+enum { SURVEY_BINS = 1024 };
+
+/* Fibonacci hashing of the bits. */
+static unsigned survey_bin(double v)
+{
+  uint64_t bits;
+  memcpy(&bits, &v, sizeof bits);
+  return (unsigned)((bits * UINT64_C(0x9e3779b97f4a7c15)) >> 54);
+}
+
+/* Pairs that share a bin beyond those that distinct values would (n²/bins, and four standard deviations of it). */
+static double equal_pairs(const uint32_t *bin, double n)
+{
+  double pairs = -n;
+  for (int b = 0; b < SURVEY_BINS; b++)
+    pairs += (double)bin[b] * bin[b];
+  double chance = n * n / SURVEY_BINS, spread = 4.0 * sqrt(2.0 * chance);
+  return n * n > 0.0 ? fmax(0.0, (pairs - chance - spread) / (n * n)) : 0.0;
+}
+
+void gck_sum_survey(const gck_arith *k, gck_sum *s, const double *terms, int64_t n)
+{
+  uint32_t bin[SURVEY_BINS] = {0};
+  if (s->count < long_sum || !has_one_sign(s) || k->serial > 0) return;
+  double half_ulp = k->u * s->magnitude, added = 0.0;
+  s->absorbed = 0.0;
+  for (int64_t i = 0; i < n; i++) {
+    if (terms[i] == 0.0) continue; /* adds nothing and rounds nothing */
+    double size = fabs(terms[i]);
+    if (size <= half_ulp) s->absorbed += size;
+    bin[survey_bin(size)]++;
+    added += 1.0;
+  }
+  s->equal = equal_pairs(bin, added);
+}
+
+/* The worst case n u is `sure`; the law λ√n u is `likely`. A value that repeats rounds the same way within a binade of
+ * the partial sum. If two terms are equal with probability f, their roundings' sum has standard deviation
+ * 0.15√f·n·u·Σ|v| (uniform residues, one draw for each value and binade); √f·n·u is allowed where that is beyond the
+ * law. */
 gck_loss gck_sum_loss(const gck_arith *k, const gck_sum *s)
 {
   double flush = s->count * k->eta, worst = s->count * k->u, growth = gck_growth(k, s->count);
   if (k->serial > 0) return (gck_loss){growth * s->magnitude + flush, 0.0};
   if (growth >= worst || roundings_line_up(s, k->u)) return (gck_loss){worst * s->magnitude + flush, 0.0};
-  return (gck_loss){flush, growth * s->magnitude};
+  double sure = flush + fmin(s->absorbed, worst * s->magnitude), repeating = fmin(1.0, sqrt(s->equal)) * worst;
+  if (repeating > growth) return (gck_loss){sure + repeating * s->magnitude, 0.0};
+  return (gck_loss){sure, growth * s->magnitude};
 }
 
 double gck_sum_rounding(const gck_arith *k, const gck_sum *s)

@@ -104,6 +104,8 @@ typedef struct gck_sum {
   double squares;   /* Σv² */
   double own, linear;
   gck_scatter scatter;
+  double equal;    /* gck_sum_survey: the probability that two terms are equal */
+  double absorbed; /* gck_sum_survey: Σ|v| of the terms below half an ulp of the sum */
 } gck_sum;
 
 static inline void gck_sum_value(gck_sum *s, double value)
@@ -132,8 +134,12 @@ static inline double gck_loss_total(gck_loss l)
   return l.sure + l.likely;
 }
 
-/* What adding the terms up may lose in arithmetic k: growth · Σ|v|, a flush an addition, and the exception for terms of
- * one sign and little spread, whose rounding errors do not average out. */
+/* A second look at the terms of a finished sum, for what makes roundings repeat themselves: equal terms, and terms that
+ * vanish in the sum. Only long sums of one sign need it; others are left alone. */
+void gck_sum_survey(const gck_arith *k, gck_sum *s, const double *terms, int64_t n);
+
+/* What adding the terms up may lose in arithmetic k: growth · Σ|v|, a flush an addition, and the exceptions for terms
+ * of one sign that differ little, repeat or vanish, whose rounding errors do not average out. */
 gck_loss gck_sum_loss(const gck_arith *k, const gck_sum *s);
 double gck_sum_rounding(const gck_arith *k, const gck_sum *s); /* its total */
 

@@ -17,6 +17,7 @@ typedef struct layer {
   gck_dtype mean_type, rstd_type; /* what the saved statistics are read back in; NONE: not read back */
   gck_dtype g_type;               /* declared rounding of g; NONE */
   gck_arith kernel, own;
+  double *squares; /* of one row, for the survey */
 } layer;
 
 /* What one row is, in double. */
@@ -74,8 +75,12 @@ static row_facts row_of(const layer *l, int64_t i)
   for (int64_t j = 0; j < l->cols; j++)
     gck_sum_value(&r.sum_x, r.x[j]);
   r.mean = r.sum_x.value / r.n;
-  for (int64_t j = 0; j < l->cols; j++)
-    gck_sum_value(&r.sum_square, centred(&r, j) * centred(&r, j));
+  for (int64_t j = 0; j < l->cols; j++) {
+    l->squares[j] = centred(&r, j) * centred(&r, j);
+    gck_sum_value(&r.sum_square, l->squares[j]);
+  }
+  gck_sum_survey(&l->kernel, &r.sum_x, r.x, l->cols);
+  gck_sum_survey(&l->kernel, &r.sum_square, l->squares, l->cols);
   r.variance = r.sum_square.value / r.n;
   r.rstd = 1.0 / sqrt(r.variance + l->eps);
   for (int64_t j = 0; r.dy != NULL && j < l->cols; j++) {
@@ -239,13 +244,21 @@ static void settle_columns(const layer *l, gck_sum *sums, const double *start, g
   }
 }
 
+static gck_status no_room(gck_diag *diag)
+{
+  return gck_fail(diag, GCK_E_MEMORY, "layernorm", "choose smaller sizes", "no room for a row and the sums over rows");
+}
+
 gck_status gck_layernorm_vjp_double(const gck_problem *p, gck_expected *expected, gck_diag *diag)
 {
   layer l = layer_of(p);
   int dx = gck_case_tensor(p->c, "dx"), dw = gck_case_tensor(p->c, "dw"), db = gck_case_tensor(p->c, "db");
   gck_sum *sums = calloc((size_t)l.cols * 2 + 1, sizeof *sums);
-  if (sums == NULL) {
-    return gck_fail(diag, GCK_E_MEMORY, "layernorm", "choose smaller sizes", "no room for the sums over rows");
+  l.squares = malloc(((size_t)l.cols + 1) * sizeof *l.squares);
+  if (sums == NULL || l.squares == NULL) {
+    free(sums);
+    free(l.squares);
+    return no_room(diag);
   }
   gck_sum *sum_dw = p->c->present[dw] ? sums : NULL;
   gck_sum *sum_db = p->c->present[db] ? sums + l.cols : NULL;
@@ -259,6 +272,7 @@ gck_status gck_layernorm_vjp_double(const gck_problem *p, gck_expected *expected
   if (sum_dw != NULL) settle_columns(&l, sum_dw, p->tensor[dw], &expected[dw]);
   if (sum_db != NULL) settle_columns(&l, sum_db, p->tensor[db], &expected[db]);
   free(sums);
+  free(l.squares);
   return GCK_OK;
 }
 
@@ -294,9 +308,10 @@ static void set_statistic(gck_expected *e, int64_t i, double value, double own, 
 
 gck_status gck_layernorm_forward_double(const gck_problem *p, gck_expected *expected, gck_diag *diag)
 {
-  (void)diag;
   layer l = layer_of(p);
   l.dy = NULL;
+  l.squares = malloc(((size_t)l.cols + 1) * sizeof *l.squares);
+  if (l.squares == NULL) return no_room(diag);
   int y = gck_case_tensor(p->c, "y"), mean = gck_case_tensor(p->c, "mean"), rstd = gck_case_tensor(p->c, "rstd");
   for (int64_t i = 0; i < l.rows; i++) {
     row_facts row = row_of(&l, i);
@@ -306,5 +321,6 @@ gck_status gck_layernorm_forward_double(const gck_problem *p, gck_expected *expe
     set_statistic(&expected[mean], i, row.mean, gck_loss_total(own.delta), gck_loss_total(kernel.delta));
     set_statistic(&expected[rstd], i, row.rstd, row.rstd * own.rho, row.rstd * kernel.rho);
   }
+  free(l.squares);
   return GCK_OK;
 }

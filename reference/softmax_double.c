@@ -102,6 +102,7 @@ static void fill_probabilities(const soft *s, row_facts *r)
     s->p[j] = is_hidden(s, j) ? 0.0 : exp(s->t[j] - r->max);
     if (!is_hidden(s, j)) gck_sum_value(&r->sum_e, s->p[j]);
   }
+  gck_sum_survey(&s->kernel, &r->sum_e, s->p, s->cols);
   r->log_sum = log(r->sum_e.value);
   for (int64_t j = 0; j < s->cols; j++)
     s->p[j] /= r->sum_e.value;

@@ -176,6 +176,58 @@ static void sums_of_equal_terms_are_held_by_the_exception(void **state)
   assert_true(beyond_law > 1.0);
 }
 
+/* Long serial sums of few distinct values, and of values of which all but one vanish beside it: both leave the law,
+ * the survey sees both. */
+static double surveyed(bool wide, bool look)
+{
+  enum { COUNT = 16000 };
+  gck_arith k = f32_arith("");
+  static double v[COUNT];
+  double worst = 0.0;
+  for (uint64_t n = 0; n < 60; n++) {
+    gck_sum s = {0};
+    float total = 0.0f;
+    for (uint64_t i = 0; i < COUNT; i++) {
+      uint64_t at = n * COUNT + i;
+      double small = i == 0 ? 1.0 : 0x1p-24 * uniform("wide", at), few = uniform("few", 5 * n + at % 5);
+      v[i] = (double)(float)(wide ? small : 0.1 + few);
+      gck_sum_value(&s, v[i]);
+      total += (float)v[i];
+    }
+    if (look) gck_sum_survey(&k, &s, v, COUNT);
+    worst = fmax(worst, fabs((double)total - s.value) / gck_sum_rounding(&k, &s));
+  }
+  return worst;
+}
+
+static void sums_of_repeating_or_vanishing_terms_are_held_by_the_survey(void **state)
+{
+  (void)state;
+  for (int wide = 0; wide < 2; wide++) {
+    double with = surveyed(wide != 0, true), without = surveyed(wide != 0, false);
+    print_message("%s: %.3g of the allowance, %.3g without the survey\n", wide ? "vanishing" : "repeating", with,
+                  without);
+    assert_true(with <= 1.0);
+    assert_true(without > 1.0);
+  }
+}
+
+/* Terms that neither repeat nor vanish cost nothing. */
+static void the_survey_leaves_ordinary_sums_alone(void **state)
+{
+  (void)state;
+  gck_arith k = f32_arith("");
+  static double v[4000];
+  gck_sum s = {0};
+  for (uint64_t i = 0; i < 4000; i++) {
+    v[i] = (double)(float)(0.5 + uniform("ordinary", i));
+    gck_sum_value(&s, v[i]);
+  }
+  double before = gck_sum_rounding(&k, &s);
+  gck_sum_survey(&k, &s, v, 4000);
+  assert_true(gck_sum_rounding(&k, &s) == before);
+}
+
 /* Random terms, in any order of addition, stay inside with room. */
 static void sums_of_random_terms_are_held_by_the_law(void **state)
 {
@@ -274,6 +326,8 @@ int main(void)
       cmocka_unit_test(growth_follows_the_declaration),
       cmocka_unit_test(matrix_units_grow_by_truncation),
       cmocka_unit_test(sums_of_equal_terms_are_held_by_the_exception),
+      cmocka_unit_test(sums_of_repeating_or_vanishing_terms_are_held_by_the_survey),
+      cmocka_unit_test(the_survey_leaves_ordinary_sums_alone),
       cmocka_unit_test(sums_of_random_terms_are_held_by_the_law),
       cmocka_unit_test(own_of_a_sum_is_never_exceeded),
       cmocka_unit_test(independent_roundings_meet_in_quadrature),
