@@ -308,9 +308,8 @@ static gck_status run_gradient(gck_subject *s, int t, double level, gck_run *run
   if (s->result[t].dtype == GCK_DTYPE_NONE || s->expected[t].count == 0) return GCK_OK;
   groups g = {.of = calloc((size_t)s->expected[t].count, sizeof *g.of)};
   double *y = NULL;
-  gck_status st = GCK_OK;
-  if (g.of == NULL) st = gck_fail(diag, GCK_E_MEMORY, "bias", NULL, "no memory for groups");
-  if (st == GCK_OK) st = gck_tensor_doubles(&s->result[t], &y, diag);
+  if (g.of == NULL) return gck_fail(diag, GCK_E_MEMORY, "bias", NULL, "no memory for groups");
+  gck_status st = gck_tensor_doubles(&s->result[t], &y, diag);
   outcome o = {.at = -1};
   if (st == GCK_OK) st = test_gradient(s, t, y, &g, level, r != NULL ? r : &spare, &o, diag);
   free(g.of);

@@ -54,7 +54,7 @@ static gck_status take_repeats(gck_subject *s, const gck_archive *archive, gck_d
     if (run == 0) continue;
     char base[GCK_NAME_BYTES];
     size_t length = (size_t)(strrchr(archive->entries[i].name, '@') - archive->entries[i].name);
-    snprintf(base, sizeof base, "%.*s", (int)length, archive->entries[i].name);
+    (void)snprintf(base, sizeof base, "%.*s", (int)length, archive->entries[i].name);
     int t = gck_op_tensor(s->c->op, base);
     if (t >= 0) st = gck_tensor_copy(&s->repeat[run - 1][t], &archive->entries[i].tensor, diag);
   }

@@ -68,8 +68,8 @@ static void compare(const gck_subject *s, int t, const gck_tensor *other, const 
   if (l->count == MAX_ROWS || gck_tensor_count(mine) != gck_tensor_count(other)) return;
   row *r = &l->rows[l->count++];
   *r = (row){.t = t, .count = gck_tensor_count(mine), .first = -1};
-  snprintf(r->how, sizeof r->how, "%s", how);
-  snprintf(r->tensor, sizeof r->tensor, "%s", s->c->op->tensors[t].name);
+  (void)snprintf(r->how, sizeof r->how, "%s", how);
+  (void)snprintf(r->tensor, sizeof r->tensor, "%s", s->c->op->tensors[t].name);
   r->differ = gck_tensor_bits_differ(mine, other, &r->first);
   if (r->differ > 0) r->ulps = largest_ulps(mine, other);
 }
@@ -115,7 +115,7 @@ static void use_repeats(const gck_subject *s, ledger *l)
 {
   for (int r = 0; r < s->repeat_count; r++) {
     char how[32];
-    snprintf(how, sizeof how, "run @%d", r + 1);
+    (void)snprintf(how, sizeof how, "run @%d", r + 1);
     compare_all(s, s->repeat[r], how, l);
   }
 }

@@ -96,16 +96,16 @@ static bool diagnose_class(const checks_suspicion *s, char *text, size_t bytes, 
 {
   const char *each = s->tally->failed == 1 ? "the wrong element is" : "every wrong element is";
   if (all_failed(s, is_nan)) {
-    snprintf(text, bytes, "%s NaN", each);
-    snprintf(advice, room,
-             "memory that was never written is NaN here; else look for 0/0, inf - inf, or the root of a "
-             "negative variance");
+    (void)snprintf(text, bytes, "%s NaN", each);
+    (void)snprintf(advice, room,
+                   "memory that was never written is NaN here; else look for 0/0, inf - inf, or the root of a "
+                   "negative variance");
   } else if (all_failed(s, is_infinite)) {
-    snprintf(text, bytes, "%s infinite", each);
-    snprintf(advice, room, "look for a division by zero or an overflow before the store");
+    (void)snprintf(text, bytes, "%s infinite", each);
+    (void)snprintf(advice, room, "look for a division by zero or an overflow before the store");
   } else if (all_failed(s, is_zero)) {
-    snprintf(text, bytes, "%s 0", each);
-    snprintf(advice, room, "look for a store that is skipped after the buffer was cleared, or a loop bound");
+    (void)snprintf(text, bytes, "%s 0", each);
+    (void)snprintf(advice, room, "look for a store that is skipped after the buffer was cleared, or a loop bound");
   } else {
     return false;
   }
@@ -116,7 +116,7 @@ static bool diagnose_sign(const checks_suspicion *s, char *text, size_t bytes)
 {
   fit f = fit_candidate(s, (candidate){.scale = -1, .term = -1});
   if (!explains(f)) return false;
-  snprintf(text, bytes, "%s has the wrong sign%s", s->name, extent(f));
+  (void)snprintf(text, bytes, "%s has the wrong sign%s", s->name, extent(f));
   return true;
 }
 
@@ -131,8 +131,8 @@ static bool diagnose_terms(const checks_suspicion *s, char *text, size_t bytes)
       fit f = fit_candidate(s, (candidate){.scale = 1, .weight = weight[w], .term = k});
       if (!explains(f)) continue;
       const char *term = s->terms != NULL && s->terms[k] != NULL ? s->terms[k] : "?";
-      snprintf(text, bytes, "%s equals the reference %s %s (number %d of %d) to %.2g ulp%s", s->name, how[w], term,
-               k + 1, s->e->term_count, f.ulps, extent(f));
+      (void)snprintf(text, bytes, "%s equals the reference %s %s (number %d of %d) to %.2g ulp%s", s->name, how[w],
+                     term, k + 1, s->e->term_count, f.ulps, extent(f));
       return true;
     }
   }
@@ -153,7 +153,7 @@ static bool diagnose_scale(const checks_suspicion *s, char *text, size_t bytes)
   if (s->tally->failed < 8 || !isfinite(ratio)) return false;
   fit f = fit_candidate(s, (candidate){.scale = ratio, .term = -1});
   if (!explains(f)) return false;
-  snprintf(text, bytes, "%s is %.9g times what it must be%s", s->name, ratio, extent(f));
+  (void)snprintf(text, bytes, "%s is %.9g times what it must be%s", s->name, ratio, extent(f));
   return true;
 }
 

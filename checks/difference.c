@@ -186,10 +186,12 @@ static gck_status push_all(trial *t, gck_diag *diag)
   int64_t count = rows * CHECKS_LEVELS;
   checks_push *push = calloc((size_t)count, sizeof *push);
   checks_shift *shift = calloc((size_t)count, sizeof *shift);
-  gck_status st = GCK_OK;
-  if (push == NULL || shift == NULL)
-    st = gck_fail(diag, GCK_E_MEMORY, "difference", NULL, "no memory for %lld steps", (long long)count);
-  for (int64_t k = 0; st == GCK_OK && k < count; k++) {
+  if (push == NULL || shift == NULL) {
+    free(push);
+    free(shift);
+    return gck_fail(diag, GCK_E_MEMORY, "difference", NULL, "no memory for %lld steps", (long long)count);
+  }
+  for (int64_t k = 0; k < count; k++) {
     int level = (int)(k % CHECKS_LEVELS);
     int64_t at = k / CHECKS_LEVELS * groups;
     push[k] = push_of(t, k / CHECKS_LEVELS, level);
@@ -197,7 +199,7 @@ static gck_status push_all(trial *t, gck_diag *diag)
                               .rounding = t->level[level].rounding + at,
                               .jump = t->level[level].jump + at};
   }
-  if (st == GCK_OK) st = checks_probe_push(&t->probe, push, count, shift, diag);
+  gck_status st = checks_probe_push(&t->probe, push, count, shift, diag);
   free(push);
   free(shift);
   return st;
@@ -364,7 +366,7 @@ static gck_status add_remark(const trial *t, gck_check_record *record, gck_diag 
   if (t->directions > 0 && used > 0 && (size_t)used < sizeof text)
     used += snprintf(text + used, sizeof text - (size_t)used, " and %lld random directions", (long long)t->directions);
   if (t->kinks > 0 && used > 0 && (size_t)used < sizeof text)
-    snprintf(text + used, sizeof text - (size_t)used, ", %lld at a kink left out", (long long)t->kinks);
+    (void)snprintf(text + used, sizeof text - (size_t)used, ", %lld at a kink left out", (long long)t->kinks);
   if (record->reason == NULL) return gck_record_text(&record->reason, diag, "%s", text);
   char *before = record->reason;
   record->reason = NULL;

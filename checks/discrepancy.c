@@ -87,8 +87,8 @@ static void fill_worst(const gradient *g, gck_gradient_record *r)
     set_index(g, i, w->index);
     w->score = (double)g->tally.score[i];
     w->allowed = g->e->allowed[i];
-    snprintf(w->kernel, sizeof w->kernel, "%.17g", g->y[i]);
-    snprintf(w->reference, sizeof w->reference, "%.17g", g->e->value[i]);
+    (void)snprintf(w->kernel, sizeof w->kernel, "%.17g", g->y[i]);
+    (void)snprintf(w->reference, sizeof w->reference, "%.17g", g->e->value[i]);
   }
 }
 
@@ -124,7 +124,7 @@ static gck_status fill_digits(const gradient *g, gck_gradient_record *r, gck_dia
 
 static gck_status fill_record(const gradient *g, gck_gradient_record *r, gck_diag *diag)
 {
-  snprintf(r->dtype, sizeof r->dtype, "%s", gck_dtype_format(g->store.dtype)->name);
+  (void)snprintf(r->dtype, sizeof r->dtype, "%s", gck_dtype_format(g->store.dtype)->name);
   r->rank = g->axes.rank;
   memcpy(r->shape, g->axes.shape, sizeof r->shape);
   r->compared = g->tally.compared;
@@ -153,11 +153,11 @@ static void say_element(const gradient *g, int64_t i, char *out, size_t bytes)
   double score = (double)g->tally.score[i];
   char size[64] = "";
   if (allowed == 0)
-    snprintf(size, sizeof size, " exactly");
+    (void)snprintf(size, sizeof size, " exactly");
   else if (isfinite(score))
-    snprintf(size, sizeof size, ": %.4g times its allowance", score);
+    (void)snprintf(size, sizeof size, ": %.4g times its allowance", score);
   int digits = gck_dtype_format(g->store.dtype)->precision > 24 ? 17 : 9;
-  snprintf(out, bytes, "is %.*g, must be %.*g%s", digits, g->y[i], digits, must, size);
+  (void)snprintf(out, bytes, "is %.*g, must be %.*g%s", digits, g->y[i], digits, must, size);
 }
 
 static gck_status say_what(const gradient *g, gck_finding *f, const checks_place *place, gck_diag *diag)

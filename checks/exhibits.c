@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAP_SIDE = 128, HALF_DECADES = 24 };
+/* Scores from 10^-6 to 10^6, two bins a decade; ZERO_BIN begins at 1. */
+enum { MAP_SIDE = 128, HALF_DECADES = 24, ZERO_BIN = 12 };
 
 static gck_status no_memory(gck_diag *diag)
 {
@@ -33,7 +34,7 @@ gck_status checks_exhibit_add(gck_check_record *record, gck_exhibit_kind kind, g
   char title[256];
   va_list args;
   va_start(args, format);
-  vsnprintf(title, sizeof title, format, args);
+  (void)vsnprintf(title, sizeof title, format, args);
   va_end(args);
   *out = gck_record_exhibit(record, kind, title);
   return *out != NULL ? GCK_OK : no_memory(diag);
@@ -53,7 +54,7 @@ gck_status checks_table_set(gck_exhibit *e, int64_t row, int64_t col, gck_diag *
   char text[256];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  (void)vsnprintf(text, sizeof text, format, args);
   va_end(args);
   return gck_record_text(&e->cell[row * e->cols + col], diag, "%s", text);
 }
@@ -63,7 +64,7 @@ static int bin_of(float score)
 {
   if (isnan(score)) return HALF_DECADES - 1;
   if (score <= 0.0f) return 0;
-  double bin = floor(2.0 * log10((double)score)) + HALF_DECADES / 2;
+  double bin = floor(2.0 * log10((double)score)) + ZERO_BIN;
   return (int)fmin(fmax(bin, 0), HALF_DECADES - 1);
 }
 
@@ -79,7 +80,7 @@ gck_status checks_exhibit_histogram(gck_check_record *record, const char *name, 
   e->log_x = true;
   e->log_y = true;
   for (int k = 0; k <= HALF_DECADES; k++)
-    e->x[k] = pow(10.0, (k - HALF_DECADES / 2) / 2.0);
+    e->x[k] = pow(10.0, (k - ZERO_BIN) / 2.0);
   for (int64_t i = 0; i < t->count; i++) {
     if (t->state[i] != CHECKS_NOT_DEFINED) e->y[bin_of(t->score[i])] += 1;
   }

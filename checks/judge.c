@@ -18,7 +18,7 @@ static gck_status describe_command(const gck_subject *s, const gck_options *o, c
   const char *dtype = strstr(text, " dtype=");
   if (dtype != NULL) {
     size_t length = 1 + strcspn(dtype + 1, " ");
-    snprintf(words, sizeof words, "%.*s%s", (int)(dtype - text), text, dtype + length);
+    (void)snprintf(words, sizeof words, "%.*s%s", (int)(dtype - text), text, dtype + length);
     text = words;
   }
   const char *more = o->command_words != NULL ? o->command_words : "";

@@ -3,6 +3,7 @@
 #include "checks/colours.h"
 #include "checks/place.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,7 +72,7 @@ static void grow(checks_lanes *l, int attribute, int64_t wanted)
   char value[32];
   gck_diag quiet = {0};
   l->lanes = wanted;
-  snprintf(value, sizeof value, "%lld", (long long)(l->base->attribute[attribute].integer * wanted));
+  (void)snprintf(value, sizeof value, "%" PRId64, l->base->attribute[attribute].integer * wanted);
   bool made = gck_case_set(&l->c, dim, value, &quiet) == GCK_OK && gck_case_resolve(&l->c, &quiet) == GCK_OK;
   if (!made || !grew_as_expected(l)) use_base(l);
 }

@@ -14,7 +14,7 @@ static bool word_at(const char *dims, int k, char *out, size_t bytes)
     size_t length = strcspn(at, " ");
     if (length == 0) return false;
     if (k-- == 0) {
-      snprintf(out, bytes, "%.*s", (int)length, at);
+      (void)snprintf(out, bytes, "%.*s", (int)length, at);
       return true;
     }
     at += length;
@@ -53,7 +53,7 @@ void checks_name_element(const checks_axes *a, int64_t number, char *out, size_t
   size_t used = (size_t)snprintf(out, bytes, "%s", a->tensor);
   for (int k = 0; k < a->rank && used < bytes; k++)
     used += (size_t)snprintf(out + used, bytes - used, "%s%lld", k == 0 ? "[" : ", ", (long long)index[k]);
-  if (a->rank > 0 && used < bytes) snprintf(out + used, bytes - used, "]");
+  if (a->rank > 0 && used < bytes) (void)snprintf(out + used, bytes - used, "]");
 }
 
 /* "row", "column", or the size's own name; a vector has elements. */
@@ -93,14 +93,14 @@ static void name_range(const checks_axes *a, int k, span s, char *out, size_t by
   const char *word = axis_word(a, k);
   bool plain = plural_word(word);
   if (s.distinct == 1 && s.low == a->shape[k] - 1 && plain)
-    snprintf(out, bytes, "the last %s of %s", word, a->tensor);
+    (void)snprintf(out, bytes, "the last %s of %s", word, a->tensor);
   else if (s.distinct == 1)
-    snprintf(out, bytes, "%s %lld of %s", word, (long long)s.low, a->tensor);
+    (void)snprintf(out, bytes, "%s %lld of %s", word, (long long)s.low, a->tensor);
   else if (s.high == a->shape[k] - 1 && plain)
-    snprintf(out, bytes, "the last %lld %ss of %s", (long long)s.distinct, word, a->tensor);
+    (void)snprintf(out, bytes, "the last %lld %ss of %s", (long long)s.distinct, word, a->tensor);
   else
-    snprintf(out, bytes, "%s%s %lld to %lld of %s", word, plain ? "s" : "", (long long)s.low, (long long)s.high,
-             a->tensor);
+    (void)snprintf(out, bytes, "%s%s %lld to %lld of %s", word, plain ? "s" : "", (long long)s.low, (long long)s.high,
+                   a->tensor);
 }
 
 /* Whole slices along axis k: contiguous, and every element of them marked. */
@@ -114,7 +114,7 @@ static void name_marks(const checks_axes *a, int64_t count, const span *spans, c
 {
   if (p->marked == count) {
     p->all = p->slice = true;
-    snprintf(p->where, sizeof p->where, "all of %s", a->tensor);
+    (void)snprintf(p->where, sizeof p->where, "all of %s", a->tensor);
     return;
   }
   for (int k = 0; k < a->rank; k++) {
@@ -127,8 +127,8 @@ static void name_marks(const checks_axes *a, int64_t count, const span *spans, c
   for (int k = 0; k < a->rank && a->rank > 1; k++) {
     if (spans[k].distinct == 1 && in[0] == '\0') name_range(a, k, spans[k], in, sizeof in);
   }
-  if (in[0] == '\0') snprintf(in, sizeof in, "%s", a->tensor);
-  snprintf(p->where, sizeof p->where, "%lld of %lld elements of %s", (long long)p->marked, (long long)count, in);
+  if (in[0] == '\0') (void)snprintf(in, sizeof in, "%s", a->tensor);
+  (void)snprintf(p->where, sizeof p->where, "%lld of %lld elements of %s", (long long)p->marked, (long long)count, in);
 }
 
 /* hit[k]: which indices of axis k hold a marked element. */
@@ -145,30 +145,39 @@ static void collect(const checks_axes *a, const uint8_t *mark, uint8_t wanted, i
   }
 }
 
+static void find(const checks_axes *a, const uint8_t *mark, uint8_t wanted, int64_t count, uint8_t **hit,
+                 checks_place *place)
+{
+  span spans[GCK_MAX_RANK] = {{0}};
+  collect(a, mark, wanted, count, hit, place);
+  for (int k = 0; k < a->rank; k++)
+    spans[k] = span_of(hit[k], a->shape[k]);
+  place->single = place->marked == 1;
+  if (place->single)
+    checks_name_element(a, place->first, place->where, sizeof place->where);
+  else if (place->marked > 0)
+    name_marks(a, count, spans, place);
+}
+
 gck_status checks_find_place(const checks_axes *a, const uint8_t *mark, uint8_t wanted, checks_place *place,
                              gck_diag *diag)
 {
   *place = (checks_place){.first = -1};
   uint8_t *hit[GCK_MAX_RANK] = {NULL};
-  span spans[GCK_MAX_RANK] = {{0}};
-  gck_status st = GCK_OK;
   int64_t count = 1;
+  size_t extents = 1;
   for (int k = 0; k < a->rank; k++) {
     count *= a->shape[k];
-    hit[k] = calloc((size_t)a->shape[k] + 1, 1);
-    if (hit[k] == NULL) st = gck_fail(diag, GCK_E_MEMORY, "pattern", NULL, "no memory to look for a pattern");
+    extents += (size_t)a->shape[k];
   }
-  if (st == GCK_OK) {
-    collect(a, mark, wanted, count, hit, place);
-    for (int k = 0; k < a->rank; k++)
-      spans[k] = span_of(hit[k], a->shape[k]);
-    place->single = place->marked == 1;
-    if (place->single)
-      checks_name_element(a, place->first, place->where, sizeof place->where);
-    else if (place->marked > 0)
-      name_marks(a, count, spans, place);
+  uint8_t *memory = calloc(extents, 1); /* all axes, one behind the other */
+  if (memory == NULL) return gck_fail(diag, GCK_E_MEMORY, "pattern", NULL, "no memory to look for a pattern");
+  uint8_t *at = memory;
+  for (int k = 0; k < a->rank; k++) {
+    hit[k] = at;
+    at += a->shape[k];
   }
-  for (int k = 0; k < a->rank; k++)
-    free(hit[k]);
-  return st;
+  find(a, mark, wanted, count, hit, place);
+  free(memory);
+  return GCK_OK;
 }

@@ -30,9 +30,9 @@ typedef struct checks_probe {
 
 /* A perturbation: all elements of one colour, or all elements by random signs; by length·2^-exponent. */
 typedef struct checks_push {
-  bool direction;
   int64_t which; /* the colour, or the number of the direction */
   int exponent;
+  bool direction;
 } checks_push;
 
 /* What one push shows, by group. */

@@ -87,7 +87,7 @@ gck_gradient_record *gck_record_gradient(gck_run *run, const char *name)
   gck_gradient_record *g = append(&array, &run->gradient_count, sizeof *g);
   run->gradient = array;
   if (g == NULL) return NULL;
-  snprintf(g->name, sizeof g->name, "%s", name);
+  (void)snprintf(g->name, sizeof g->name, "%s", name);
   g->bias_z = NAN;
   g->detectable_element = NAN;
   g->detectable_element_relative = NAN;

@@ -136,7 +136,7 @@ gck_status checks_median(const checks_tally *t, double *median, gck_diag *diag)
   for (int64_t i = 0; i < t->count; i++)
     positive += t->state[i] != CHECKS_NOT_DEFINED && !(t->score[i] == 0.0f);
   int64_t zeros = t->compared - positive;
-  if (t->compared == 0 || zeros > t->compared / 2) return GCK_OK;
+  if (positive == 0 || zeros > t->compared / 2) return GCK_OK;
   float *sorted = malloc((size_t)positive * sizeof *sorted);
   if (sorted == NULL) return gck_fail(diag, GCK_E_MEMORY, "discrepancy", NULL, "no memory for the median score");
   int64_t n = 0;

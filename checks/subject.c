@@ -9,7 +9,7 @@
 double checks_seconds(void)
 {
   struct timespec now = {0};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  (void)clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 

@@ -116,11 +116,11 @@ static inline char *plant_findings(const gck_run *run)
   for (size_t c = 0; c < run->check_count; c++) {
     for (size_t i = 0; i < run->check[c].finding_count; i++) {
       const gck_finding *f = &run->check[c].finding[i];
-      fprintf(out, "%s: %s\n%s\n%s\n%s\n", run->check[c].name, f->where, f->what, f->diagnosis ? f->diagnosis : "",
-              f->advice ? f->advice : "");
+      (void)fprintf(out, "%s: %s\n%s\n%s\n%s\n", run->check[c].name, f->where, f->what,
+                    f->diagnosis ? f->diagnosis : "", f->advice ? f->advice : "");
     }
   }
-  fclose(out);
+  (void)fclose(out);
   return text;
 }
 

@@ -35,7 +35,7 @@ static void every_type_and_odd_sizes_pass(void **state)
     for (int size = 0; size < 4; size++) {
       for (int dtype = 0; dtype < 4; dtype++) {
         char line[128];
-        snprintf(line, sizeof line, "%s %s dtype=%s seed=9 gen=1", ops[op], sizes[size], dtypes[dtype]);
+        (void)snprintf(line, sizeof line, "%s %s dtype=%s seed=9 gen=1", ops[op], sizes[size], dtypes[dtype]);
         judge(line);
       }
     }

@@ -26,7 +26,7 @@ static void judge_file(trial *t, const char *path, const char *declaration)
 static void judge(trial *t, const char *name, const char *declaration)
 {
   char path[512];
-  snprintf(path, sizeof path, "%s/%s.safetensors", GCK_CAPTURES, name);
+  (void)snprintf(path, sizeof path, "%s/%s.safetensors", GCK_CAPTURES, name);
   if (access(path, R_OK) != 0) skip();
   judge_file(t, path, declaration);
 }
@@ -57,7 +57,7 @@ static void layernorm_captures_score_below_a_quarter(void **state)
                                       "f32_64x768",  "f32_7x1000_mean1e4",   "f32_constant_rows", "f64_64x768"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
     char name[64];
-    snprintf(name, sizeof name, "layernorm_%s", names[k]);
+    (void)snprintf(name, sizeof name, "layernorm_%s", names[k]);
     expect(name, NULL, GCK_PASS, 0.25);
   }
 }
@@ -150,7 +150,7 @@ static void judge_planted(trial *t, const char *name, const char *declaration, p
   char path[512];
   gck_archive archive = {0};
   gck_diag diag = {0};
-  snprintf(path, sizeof path, "%s/%s.safetensors", GCK_CAPTURES, name);
+  (void)snprintf(path, sizeof path, "%s/%s.safetensors", GCK_CAPTURES, name);
   if (access(path, R_OK) != 0) skip();
   assert_int_equal(gck_archive_read(path, &archive, &diag), GCK_OK);
   for (size_t i = 0; i < archive.entry_count; i++) {
@@ -164,7 +164,7 @@ static void judge_planted(trial *t, const char *name, const char *declaration, p
   assert_int_equal(gck_archive_write(copy, &archive, true, &diag), GCK_OK);
   gck_archive_free(&archive);
   judge_file(t, copy, declaration);
-  unlink(copy);
+  (void)unlink(copy);
 }
 
 static const char *const sound[][2] = {{"layernorm_bf16_64x768", NULL},
@@ -253,7 +253,7 @@ static void further_runs_in_a_capture_are_compared(void **state)
   judge_file(&t, path, "deterministic=no");
   assert_int_equal(t.run->verdict, GCK_PASS);
   gck_report_free(&t.report);
-  unlink(path);
+  (void)unlink(path);
 }
 
 int main(void)

@@ -81,7 +81,7 @@ static void appended_entries_start_empty_and_keep_the_earlier_ones(void **state)
   }
   for (int i = 0; i < 100; i++) {
     char expected[32];
-    snprintf(expected, sizeof expected, "finding %d", i);
+    (void)snprintf(expected, sizeof expected, "finding %d", i);
     assert_string_equal(check->finding[i].what, expected);
   }
   gck_report_free(&r);

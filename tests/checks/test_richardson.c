@@ -3,10 +3,11 @@
 
 #include "checks/richardson.h"
 
-static checks_ladder ladder_of(double (*f)(double), double x, double h)
+static checks_ladder ladder_of(double (*f)(double), double x, double coarsest)
 {
   checks_ladder l;
-  for (int k = 0; k < CHECKS_LEVELS; k++, h /= 2) {
+  for (int k = 0; k < CHECKS_LEVELS; k++) {
+    double h = ldexp(coarsest, -k);
     l.central[k] = (f(x + h) - f(x - h)) / (2 * h);
     l.rounding[k] = 2 * 0x1p-52 * fabs(f(x)) / (2 * h);
     l.jump[k] = fabs((f(x + h) - f(x)) / h - (f(x) - f(x - h)) / h);
@@ -22,7 +23,8 @@ static double bend(double x)
 static void a_smooth_derivative_lies_within_its_estimate(void **state)
 {
   (void)state;
-  for (double x = 0.1; x < 4; x += 0.1) {
+  for (int k = 1; k < 40; k++) {
+    double x = k / 10.0;
     checks_ladder l = ladder_of(exp, x, 0x1p-7);
     checks_derivative d = checks_extrapolate(&l);
     assert_true(fabs(d.value - exp(x)) <= d.error);

@@ -155,7 +155,7 @@ static void write_parameters(const gck_call *call)
 static int vjp(const gck_call *call, fault f)
 {
   if (f == GIVES_UP || f == UNSUPPORTED) {
-    snprintf(call->message, call->message_bytes, "%s", f == GIVES_UP ? "out of tiles" : "no odd columns today");
+    (void)snprintf(call->message, call->message_bytes, "%s", f == GIVES_UP ? "out of tiles" : "no odd columns today");
     return f == GIVES_UP ? GCK_KERNEL_FAILED : GCK_KERNEL_UNSUPPORTED;
   }
   write_dx(call, f);
@@ -167,14 +167,14 @@ static int vjp(const gck_call *call, fault f)
   return GCK_KERNEL_OK;
 }
 
-#define KERNEL(id, fault, said)                                                                                        \
+#define KERNEL(id, what, said)                                                                                         \
   static int id##_forward(const gck_call *call)                                                                        \
   {                                                                                                                    \
-    return forward(call, fault);                                                                                       \
+    return forward(call, (what));                                                                                      \
   }                                                                                                                    \
   static int id##_vjp(const gck_call *call)                                                                            \
   {                                                                                                                    \
-    return vjp(call, fault);                                                                                           \
+    return vjp(call, (what));                                                                                          \
   }                                                                                                                    \
   static const gck_kernel id = {.struct_size = sizeof(gck_kernel),                                                     \
                                 .op = "layernorm",                                                                     \
@@ -182,7 +182,7 @@ static int vjp(const gck_call *call, fault f)
                                 .devices = GCK_ABI_CPU,                                                                \
                                 .dtypes = "f64 f32 bf16",                                                              \
                                 .saves = "mean rstd",                                                                  \
-                                .declaration = said,                                                                   \
+                                .declaration = (said),                                                                 \
                                 .forward = id##_forward,                                                               \
                                 .vjp = id##_vjp}
 
@@ -231,6 +231,6 @@ static const gck_kernel *const table[] = {&sound,       &no_second,   &no_third,
 GCK_EXPORT const gck_kernel *const *gck_kernels(uint32_t host_abi, size_t *count)
 {
   (void)host_abi;
-  *count = sizeof table / sizeof *table;
+  *count = sizeof table / sizeof table[0];
   return table;
 }
