@@ -5,7 +5,7 @@
  * the rows in two stages of fixed order: each block keeps sums over its rows and writes them to the workspace, a second
  * kernel adds those up. The number of blocks follows from the sizes alone, so the bits are the same on every device.
  *
- * Bytes that must move: forward x and y, vjp x, dy and dx. A row up to 4096 chunks of 16 bytes stays in registers
+ * Bytes that must move: forward x and y, vjp x, dy and dx. A row of up to 16384 elements stays in registers
  * between the passes. */
 #include "gpu/kernels/call.cuh"
 #include "gpu/kernels/row.cuh"
@@ -27,10 +27,11 @@ template <class T, class W> struct Forward {
   int lanes;
 };
 
-template <class T, class W, bool kept, bool packed>
-static __global__ void __launch_bounds__(large_threads) forward_rows(const Forward<T, W> a)
+template <class T, class W, class How>
+static __global__ void __launch_bounds__(How::threads) forward_rows(const Forward<T, W> a)
 {
   using A = Acc<T>;
+  constexpr bool kept = How::kept, packed = How::packed;
   constexpr int V = Chunk<T>::size;
   GCK_SHARED(A[2][32], scratch);
   int turn = 0;
@@ -45,7 +46,7 @@ static __global__ void __launch_bounds__(large_threads) forward_rows(const Forwa
     x.fetch(a.x, row, place);
 
     A sum = 0;
-    each_chunk<kept>(place, [&](int i, int64_t number) {
+    each_chunk<T, kept>(place, [&](int i, int64_t number) {
       const Chunk<T> c = x.get(a.x, row, place, i, number);
       GCK_UNROLL
       for (int j = 0; j < V; j++)
@@ -54,7 +55,7 @@ static __global__ void __launch_bounds__(large_threads) forward_rows(const Forwa
     const A mean = row_reduce<Sum>(sum, place.lanes, scratch, turn) / n;
 
     A squares = 0;
-    each_chunk<kept>(place, [&](int i, int64_t number) {
+    each_chunk<T, kept>(place, [&](int i, int64_t number) {
       const Chunk<T> c = x.get(a.x, row, place, i, number);
       GCK_UNROLL
       for (int j = 0; j < V; j++)
@@ -63,7 +64,7 @@ static __global__ void __launch_bounds__(large_threads) forward_rows(const Forwa
     const A variance = row_reduce<Sum>(squares, place.lanes, scratch, turn) / n;
     const A rstd = A(1) / sqrt(variance + a.eps);
 
-    each_chunk<kept>(place, [&](int i, int64_t number) {
+    each_chunk<T, kept>(place, [&](int i, int64_t number) {
       const Chunk<T> c = x.get(a.x, row, place, i, number);
       A w[V], b[V];
       Chunk<T> y;
@@ -100,12 +101,12 @@ template <class T, bool in_registers> struct Sums;
 
 template <class T> struct Sums<T, true> {
   using A = Acc<T>;
-  A dw[kept_chunks][Chunk<T>::size], db[kept_chunks][Chunk<T>::size];
+  A dw[kept_chunks<T>][Chunk<T>::size], db[kept_chunks<T>][Chunk<T>::size];
 
   __device__ __forceinline__ void clear(const Place &)
   {
     GCK_UNROLL
-    for (int i = 0; i < kept_chunks; i++)
+    for (int i = 0; i < kept_chunks<T>; i++)
       GCK_UNROLL
     for (int j = 0; j < Chunk<T>::size; j++)
       dw[i][j] = db[i][j] = 0;
@@ -127,7 +128,7 @@ template <class T> struct Sums<T, false> {
   __device__ __forceinline__ void clear(const Place &place)
   {
     const A zeros[Chunk<T>::size] = {};
-    each_chunk<false>(place, [&](int, int64_t number) {
+    each_chunk<T, false>(place, [&](int, int64_t number) {
       put(dw, number, zeros);
       put(db, number, zeros);
     });
@@ -170,7 +171,7 @@ static __device__ __forceinline__ void write_sums(const Sums<T, true> &sums, con
 {
   const int64_t width = place.chunks * Chunk<T>::size;
   Acc<T> *own = together + place.row_of_block * 2 * width;
-  each_chunk<true>(place, [&](int i, int64_t number) {
+  each_chunk<T, true>(place, [&](int i, int64_t number) {
     GCK_UNROLL
     for (int j = 0; j < Chunk<T>::size; j++) {
       own[number * Chunk<T>::size + j] = sums.dw[i][j];
@@ -186,11 +187,12 @@ static __device__ __forceinline__ void write_sums(const Sums<T, true> &sums, con
   }
 }
 
-template <class T, class W, bool kept, bool packed, bool in_registers>
-static __global__ void __launch_bounds__(in_registers ? small_threads : large_threads)
+template <class T, class W, class How>
+static __global__ void __launch_bounds__(How::threads, How::threads == small_threads ? 2 : 1)
     backward_rows(const Backward<T, W> a)
 {
   using A = Acc<T>;
+  constexpr bool kept = How::kept, packed = How::packed, in_registers = How::threads == small_threads;
   constexpr int V = Chunk<T>::size;
   GCK_SHARED(Pair<A>[2][32], scratch);
   GCK_DYNAMIC_SHARED(A, together);
@@ -217,7 +219,7 @@ static __global__ void __launch_bounds__(in_registers ? small_threads : large_th
     const A rstd = exists ? a.rstd.data[row * a.rstd.stride] : A(0);
 
     Pair<A> s = {0, 0};
-    each_chunk<kept>(place, [&](int i, int64_t number) {
+    each_chunk<T, kept>(place, [&](int i, int64_t number) {
       const Chunk<T> xs = x.get(a.x, row, place, i, number), ds = dy.get(a.dy, row, place, i, number);
       A w[V];
       load_vector<packed>(a.w, number * V, a.cols, A(1), w);
@@ -233,7 +235,7 @@ static __global__ void __launch_bounds__(in_registers ? small_threads : large_th
     s = row_reduce<Sum>(s, place.lanes, scratch, turn);
     const A mean_g = s.first / n, mean_gx = s.second / n;
 
-    each_chunk<kept>(place, [&](int i, int64_t number) {
+    each_chunk<T, kept>(place, [&](int i, int64_t number) {
       const Chunk<T> xs = x.get(a.x, row, place, i, number), ds = dy.get(a.dy, row, place, i, number);
       A w[V], dw[V], db[V];
       Chunk<T> dx;
@@ -256,7 +258,7 @@ static __global__ void __launch_bounds__(in_registers ? small_threads : large_th
   if constexpr (in_registers) {
     write_sums(sums, place, together, partial);
   } else if (a.sums_shared) {
-    each_chunk<false>(place, [&](int, int64_t number) {
+    each_chunk<T, false>(place, [&](int, int64_t number) {
       sums.put(partial, number, together + number * V);
       sums.put(partial + a.chunks * V, number, together + (a.chunks + number) * V);
     });
@@ -343,20 +345,14 @@ template <class T, class W> static int launch_forward(const gck_call *call)
   a.chunks = chunks_of<T>(a.cols);
   if (a.rows == 0 || a.cols == 0) return GCK_KERNEL_OK;
 
-  const RowPlan plan = plan_rows(a.rows, a.chunks);
+  const RowPlan plan = plan_rows<T>(a.rows, a.chunks);
   a.lanes = plan.lanes;
   const bool packed =
       is_packed(a.x, a.rows, a.cols) && is_packed(a.y, a.rows, a.cols) && is_packed(a.w) && is_packed(a.b);
   const dim3 grid(forward_blocks(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
-  int error;
-  if (plan.kept && packed)
-    error = GCK_LAUNCH((forward_rows<T, W, true, true>), grid, block, 0, call->stream, a);
-  else if (plan.kept)
-    error = GCK_LAUNCH((forward_rows<T, W, true, false>), grid, block, 0, call->stream, a);
-  else if (packed)
-    error = GCK_LAUNCH((forward_rows<T, W, false, true>), grid, block, 0, call->stream, a);
-  else
-    error = GCK_LAUNCH((forward_rows<T, W, false, false>), grid, block, 0, call->stream, a);
+  const int error = with_path(plan, packed, [&](auto how) {
+    return GCK_LAUNCH((forward_rows<T, W, decltype(how)>), grid, block, 0, call->stream, a);
+  });
   return launched(call, "layernorm forward", error);
 }
 
@@ -371,24 +367,16 @@ template <class T, class W> static int launch_rows(const gck_call *call, Backwar
   if (a.partials != nullptr && small) shared = sums_bytes * static_cast<size_t>(plan.rows_per_block);
   if (a.partials != nullptr && a.sums_shared) shared = sums_bytes;
   const dim3 grid(static_cast<unsigned>(partial_count(a.rows, plan))), block(static_cast<unsigned>(plan.threads));
-  int error;
-  if (small && packed)
-    error = GCK_LAUNCH((backward_rows<T, W, true, true, true>), grid, block, shared, call->stream, a);
-  else if (small)
-    error = GCK_LAUNCH((backward_rows<T, W, true, false, true>), grid, block, shared, call->stream, a);
-  else if (plan.kept && packed)
-    error = GCK_LAUNCH((backward_rows<T, W, true, true, false>), grid, block, shared, call->stream, a);
-  else if (packed)
-    error = GCK_LAUNCH((backward_rows<T, W, false, true, false>), grid, block, shared, call->stream, a);
-  else
-    error = GCK_LAUNCH((backward_rows<T, W, false, false, false>), grid, block, shared, call->stream, a);
+  const int error = with_path(plan, packed, [&](auto how) {
+    return GCK_LAUNCH((backward_rows<T, W, decltype(how)>), grid, block, shared, call->stream, a);
+  });
   return launched(call, "layernorm vjp", error);
 }
 
 template <class T> static size_t workspace_of(int64_t rows, int64_t cols)
 {
   const int64_t chunks = chunks_of<T>(cols);
-  const int64_t count = partial_count(rows, plan_rows(rows, chunks));
+  const int64_t count = partial_count(rows, plan_rows<T>(rows, chunks));
   return static_cast<size_t>(count * 2 * chunks * Chunk<T>::size) * sizeof(Acc<T>);
 }
 
@@ -418,7 +406,7 @@ template <class T, class W> static int launch_backward(const gck_call *call)
   a.chunks = chunks_of<T>(a.cols);
   if (a.cols == 0) return GCK_KERNEL_OK;
 
-  const RowPlan plan = plan_rows(a.rows, a.chunks);
+  const RowPlan plan = plan_rows<T>(a.rows, a.chunks);
   const bool wants_sums = dw != nullptr || db != nullptr;
   if (wants_sums && workspace_of<T>(a.rows, a.cols) > call->workspace_bytes)
     return refuse(call, GCK_KERNEL_FAILED, "layernorm vjp: %zu bytes of workspace, %zu needed", call->workspace_bytes,

@@ -5,7 +5,7 @@
  * visible. A hidden element gets 0 backward, and what a row without a visible element gives is the policy `masked`:
  * NaN, which the formulas give by themselves (−inf − −inf), or 0.
  *
- * Bytes that must move: forward x and y, vjp y, dy and dx (and the mask). A row up to 4096 chunks of 16 bytes stays in
+ * Bytes that must move: forward x and y, vjp y, dy and dx (and the mask). A row of up to 16384 elements stays in
  * registers between the passes. */
 #include "gpu/kernels/call.cuh"
 #include "gpu/kernels/row.cuh"
@@ -15,13 +15,15 @@ namespace gck
 namespace softmax
 {
 
-/* What hides elements, and how. */
+/* What hides elements, and how. Packed rows have no mask: with one, kernels take the path of strided rows, whose bits
+ * are the same. */
 template <class T> struct Mask {
   Matrix<const T> added;         /* −inf hides; may be absent */
   Matrix<const uint8_t> visible; /* 0 hides; may be absent */
 
-  __device__ __forceinline__ bool hidden(int64_t row, int64_t col) const
+  template <bool packed> __device__ __forceinline__ bool hidden(int64_t row, int64_t col) const
   {
+    if (packed) return false;
     if (visible.data != nullptr) return visible.data[row * visible.row_stride + col * visible.col_stride] == 0;
     return added.data != nullptr && term(row, col) == -static_cast<Acc<T>>(INFINITY);
   }
@@ -30,11 +32,11 @@ template <class T> struct Mask {
     return wide(added.data[row * added.row_stride + col * added.col_stride]);
   }
   /* The score of an element; a hidden x has no effect, whatever it holds. */
-  __device__ __forceinline__ Acc<T> score(Acc<T> scale, T x, int64_t row, int64_t col) const
+  template <bool packed> __device__ __forceinline__ Acc<T> score(Acc<T> scale, T x, int64_t row, int64_t col) const
   {
-    if (hidden(row, col)) return -static_cast<Acc<T>>(INFINITY);
+    if (hidden<packed>(row, col)) return -static_cast<Acc<T>>(INFINITY);
     const Acc<T> t = scale * wide(x);
-    return added.data != nullptr ? t + term(row, col) : t;
+    return !packed && added.data != nullptr ? t + term(row, col) : t;
   }
 };
 
@@ -67,10 +69,10 @@ template <class T> struct Forward {
   int lanes;
 };
 
-template <class T, bool kept, bool packed>
-static __global__ void __launch_bounds__(large_threads) forward_rows(const Forward<T> a)
+template <class T, class How> static __global__ void __launch_bounds__(How::threads) forward_rows(const Forward<T> a)
 {
   using A = Acc<T>;
+  constexpr bool kept = How::kept, packed = How::packed;
   constexpr int V = Chunk<T>::size;
   GCK_SHARED(A[2][32], scratch);
   int turn = 0;
@@ -84,35 +86,35 @@ static __global__ void __launch_bounds__(large_threads) forward_rows(const Forwa
     x.fetch(a.x, row, place);
 
     A max = -static_cast<A>(INFINITY);
-    each_chunk<kept>(place, [&](int i, int64_t number) {
+    each_chunk<T, kept>(place, [&](int i, int64_t number) {
       const Chunk<T> c = x.get(a.x, row, place, i, number);
       GCK_UNROLL
       for (int j = 0; j < V; j++)
         if (inside<packed, T>(place, number, j))
-          max = Max::of(max, a.mask.score(a.scale, c.at[j], row, number * V + j));
+          max = Max::of(max, a.mask.template score<packed>(a.scale, c.at[j], row, number * V + j));
     });
     max = row_reduce<Max>(max, place.lanes, scratch, turn);
 
     A sum = 0;
-    each_chunk<kept>(place, [&](int i, int64_t number) {
+    each_chunk<T, kept>(place, [&](int i, int64_t number) {
       const Chunk<T> c = x.get(a.x, row, place, i, number);
       GCK_UNROLL
       for (int j = 0; j < V; j++)
         if (inside<packed, T>(place, number, j))
-          sum += exponential(a.mask.score(a.scale, c.at[j], row, number * V + j) - max);
+          sum += exponential(a.mask.template score<packed>(a.scale, c.at[j], row, number * V + j) - max);
     });
     sum = row_reduce<Sum>(sum, place.lanes, scratch, turn);
     const A part = A(1) / sum, log_sum = a.log ? logarithm(sum) : A(0);
     const bool zero = a.zero_hidden_rows && max == -static_cast<A>(INFINITY);
 
-    each_chunk<kept>(place, [&](int i, int64_t number) {
+    each_chunk<T, kept>(place, [&](int i, int64_t number) {
       const Chunk<T> c = x.get(a.x, row, place, i, number);
       Chunk<T> y;
       GCK_UNROLL
       for (int j = 0; j < V; j++) {
         A v = 0;
         if (inside<packed, T>(place, number, j)) {
-          const A t = a.mask.score(a.scale, c.at[j], row, number * V + j) - max;
+          const A t = a.mask.template score<packed>(a.scale, c.at[j], row, number * V + j) - max;
           v = a.log ? t - log_sum : exponential(t) * part;
         }
         y.at[j] = narrow<T>(zero ? A(0) : v);
@@ -134,10 +136,10 @@ template <class T> struct Backward {
   int lanes;
 };
 
-template <class T, bool kept, bool packed>
-static __global__ void __launch_bounds__(large_threads) backward_rows(const Backward<T> a)
+template <class T, class How> static __global__ void __launch_bounds__(How::threads) backward_rows(const Backward<T> a)
 {
   using A = Acc<T>;
+  constexpr bool kept = How::kept, packed = How::packed;
   constexpr int V = Chunk<T>::size;
   GCK_SHARED(A[2][32], scratch);
   int turn = 0;
@@ -152,17 +154,17 @@ static __global__ void __launch_bounds__(large_threads) backward_rows(const Back
     dy.fetch(a.dy, row, place);
 
     A sum = 0;
-    each_chunk<kept>(place, [&](int i, int64_t number) {
+    each_chunk<T, kept>(place, [&](int i, int64_t number) {
       const Chunk<T> ys = y.get(a.y, row, place, i, number), ds = dy.get(a.dy, row, place, i, number);
       GCK_UNROLL
       for (int j = 0; j < V; j++) {
-        if (!inside<packed, T>(place, number, j) || a.mask.hidden(row, number * V + j)) continue;
+        if (!inside<packed, T>(place, number, j) || a.mask.template hidden<packed>(row, number * V + j)) continue;
         sum += a.log ? wide(ds.at[j]) : wide(ys.at[j]) * wide(ds.at[j]);
       }
     });
     sum = row_reduce<Sum>(sum, place.lanes, scratch, turn);
 
-    each_chunk<kept>(place, [&](int i, int64_t number) {
+    each_chunk<T, kept>(place, [&](int i, int64_t number) {
       const Chunk<T> ys = y.get(a.y, row, place, i, number), ds = dy.get(a.dy, row, place, i, number);
       Chunk<T> dx;
       GCK_UNROLL
@@ -171,7 +173,8 @@ static __global__ void __launch_bounds__(large_threads) backward_rows(const Back
         A v = a.log ? d - exponential(p) * sum : p * (d - sum);
         v = a.scale * v;
         /* Hidden: 0, or NaN where the whole row is. */
-        if (inside<packed, T>(place, number, j) && a.mask.hidden(row, number * V + j)) v = p != p ? p : A(0);
+        if (inside<packed, T>(place, number, j) && a.mask.template hidden<packed>(row, number * V + j))
+          v = p != p ? p : A(0);
         dx.at[j] = narrow<T>(v);
       }
       store_chunk<packed>(a.dx, row, number, a.cols, dx);
@@ -197,6 +200,11 @@ template <class T> static Mask<T> mask_of(const gck_call *call)
   return mask;
 }
 
+template <class T> static bool is_absent(const Mask<T> &mask)
+{
+  return mask.added.data == nullptr && mask.visible.data == nullptr;
+}
+
 template <class T> static int launch_forward(const gck_call *call)
 {
   const gck_view *x = gck_call_view(call, "x");
@@ -212,19 +220,13 @@ template <class T> static int launch_forward(const gck_call *call)
   a.chunks = chunks_of<T>(a.cols);
   if (a.rows == 0 || a.cols == 0) return GCK_KERNEL_OK;
 
-  const RowPlan plan = plan_rows(a.rows, a.chunks);
+  const RowPlan plan = plan_rows<T>(a.rows, a.chunks);
   a.lanes = plan.lanes;
-  const bool packed = is_packed(a.x, a.rows, a.cols) && is_packed(a.y, a.rows, a.cols);
+  const bool packed = is_packed(a.x, a.rows, a.cols) && is_packed(a.y, a.rows, a.cols) && is_absent(a.mask);
   const dim3 grid(block_count(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
-  int error;
-  if (plan.kept && packed)
-    error = GCK_LAUNCH((forward_rows<T, true, true>), grid, block, 0, call->stream, a);
-  else if (plan.kept)
-    error = GCK_LAUNCH((forward_rows<T, true, false>), grid, block, 0, call->stream, a);
-  else if (packed)
-    error = GCK_LAUNCH((forward_rows<T, false, true>), grid, block, 0, call->stream, a);
-  else
-    error = GCK_LAUNCH((forward_rows<T, false, false>), grid, block, 0, call->stream, a);
+  const int error = with_path(plan, packed, [&](auto how) {
+    return GCK_LAUNCH((forward_rows<T, decltype(how)>), grid, block, 0, call->stream, a);
+  });
   return launched(call, "softmax forward", error);
 }
 
@@ -243,20 +245,14 @@ template <class T> static int launch_backward(const gck_call *call)
   a.chunks = chunks_of<T>(a.cols);
   if (a.rows == 0 || a.cols == 0) return GCK_KERNEL_OK;
 
-  const RowPlan plan = plan_rows(a.rows, a.chunks);
+  const RowPlan plan = plan_rows<T>(a.rows, a.chunks);
   a.lanes = plan.lanes;
-  const bool packed =
-      is_packed(a.y, a.rows, a.cols) && is_packed(a.dy, a.rows, a.cols) && is_packed(a.dx, a.rows, a.cols);
+  const bool packed = is_packed(a.y, a.rows, a.cols) && is_packed(a.dy, a.rows, a.cols) &&
+                      is_packed(a.dx, a.rows, a.cols) && is_absent(a.mask);
   const dim3 grid(block_count(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
-  int error;
-  if (plan.kept && packed)
-    error = GCK_LAUNCH((backward_rows<T, true, true>), grid, block, 0, call->stream, a);
-  else if (plan.kept)
-    error = GCK_LAUNCH((backward_rows<T, true, false>), grid, block, 0, call->stream, a);
-  else if (packed)
-    error = GCK_LAUNCH((backward_rows<T, false, true>), grid, block, 0, call->stream, a);
-  else
-    error = GCK_LAUNCH((backward_rows<T, false, false>), grid, block, 0, call->stream, a);
+  const int error = with_path(plan, packed, [&](auto how) {
+    return GCK_LAUNCH((backward_rows<T, decltype(how)>), grid, block, 0, call->stream, a);
+  });
   return launched(call, "softmax vjp", error);
 }
 

@@ -15,10 +15,11 @@ struct RowPlan {
   int lanes;          /* threads of a row: 8, 32, 64, 128, 256 or 1024 */
   int threads;        /* threads of a block */
   int rows_per_block; /* threads / lanes */
-  bool kept;          /* a row fits into registers: kept_chunks for each thread */
+  bool kept;          /* a row fits into registers: kept_chunks<T> for each thread */
 };
 
-constexpr int kept_chunks = 4;
+/* Chunks that a thread keeps: up to 16 elements of an operand, since sums beside them are f32 whatever the storage. */
+template <class T> constexpr int kept_chunks = sizeof(T) >= 4 ? 4 : 2;
 constexpr int small_threads = 256; /* of a block that works on several rows, or on one that is not too long */
 constexpr int large_threads = 1024;
 
@@ -28,12 +29,12 @@ template <class T> static inline int64_t chunks_of(int64_t cols)
 }
 
 /* Only the block's shape depends on the number of rows, never a row's lanes. */
-static inline RowPlan plan_rows(int64_t rows, int64_t chunks)
+template <class T> static inline RowPlan plan_rows(int64_t rows, int64_t chunks)
 {
   static const int steps[] = {8, 32, 64, 128, small_threads, large_threads};
   RowPlan plan = {large_threads, large_threads, 1, false};
   for (const int lanes : steps) {
-    if (chunks > static_cast<int64_t>(lanes) * kept_chunks) continue;
+    if (chunks > static_cast<int64_t>(lanes) * kept_chunks<T>) continue;
     plan.lanes = lanes;
     plan.threads = lanes > small_threads ? lanes : small_threads;
     plan.kept = true;
@@ -45,6 +46,21 @@ static inline RowPlan plan_rows(int64_t rows, int64_t chunks)
     plan.threads /= 2;
   }
   return plan;
+}
+
+/* How a kernel is instantiated for a plan: whether rows stay in registers, how they lie, how large blocks may be. */
+template <bool kept_, bool packed_, int threads_> struct Path {
+  static constexpr bool kept = kept_, packed = packed_;
+  static constexpr int threads = threads_;
+};
+
+/* Calls f(Path<…>()) for the path that fits. */
+template <class F> static inline int with_path(const RowPlan &plan, bool packed, F f)
+{
+  if (plan.threads <= small_threads)
+    return packed ? f(Path<true, true, small_threads>()) : f(Path<true, false, small_threads>());
+  if (!packed) return f(Path<false, false, large_threads>());
+  return plan.kept ? f(Path<true, true, large_threads>()) : f(Path<false, true, large_threads>());
 }
 
 /* ---- reductions over the lanes of a row ------------------------------------------------------------------------ */
@@ -128,14 +144,14 @@ struct Place {
 
 /* One thread's share of one row: kept in registers (kept), or read again at every pass over it. */
 template <class T, bool kept, bool packed> struct Share {
-  Chunk<T> chunk[kept ? kept_chunks : 1];
+  Chunk<T> chunk[kept ? kept_chunks<T> : 1];
 
   __device__ __forceinline__ void fetch(const Matrix<const T> &m, int64_t row, const Place &place)
   {
     if constexpr (kept) {
       GCK_UNROLL
-      for (int i = 0; i < kept_chunks; i++) {
-        const int64_t number = place.lane + i * place.lanes;
+      for (int i = 0; i < kept_chunks<T>; i++) {
+        const int number = place.lane + i * place.lanes;
         chunk[i] = number < place.chunks ? load_chunk<packed>(m, row, number, place.cols) : Chunk<T>{};
       }
     }
@@ -153,13 +169,13 @@ template <class T, bool kept, bool packed> struct Share {
 };
 
 /* Calls f(i, number) for this thread's chunks in their order. */
-template <bool kept, class F> static __device__ __forceinline__ void each_chunk(const Place &place, F f)
+template <class T, bool kept, class F> static __device__ __forceinline__ void each_chunk(const Place &place, F f)
 {
   if constexpr (kept) {
     GCK_UNROLL
-    for (int i = 0; i < kept_chunks; i++) {
-      const int64_t number = place.lane + i * place.lanes;
-      if (number < place.chunks) f(i, number);
+    for (int i = 0; i < kept_chunks<T>; i++) {
+      const int number = place.lane + i * place.lanes;
+      if (number < place.chunks) f(i, static_cast<int64_t>(number));
     }
   } else {
     int i = 0;
