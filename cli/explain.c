@@ -103,25 +103,34 @@ static void explain_cost(const gck_case *c)
   printf("  saved    %14.0f bytes\n", saved);
 }
 
-static int explain(const gck_op *op, const cli_options *o)
+/* The op named first, with the sizes that follow. */
+static gck_status parse_case(const cli_options *o, gck_case *c, gck_diag *diag)
 {
-  char line[GCK_CASE_LINE_BYTES];
-  gck_diag diag = {0};
-  size_t length = (size_t)snprintf(line, sizeof line, "%s", op->name);
-  for (int i = 1; i < o->word_count && length < sizeof line; i++)
-    length += (size_t)snprintf(line + length, sizeof line - length, " %s", o->words[i]);
-  gck_case c;
-  gck_status status = length < sizeof line ? gck_case_parse(&c, line, &diag)
-                                           : gck_fail(&diag, GCK_E_WORDS, op->name, NULL, "too many words");
-  if (status != GCK_OK) return cli_complain(&diag);
+  char line[GCK_CASE_LINE_BYTES] = "";
+  size_t length = 0;
+  if (o->word_count == 0) return gck_fail(diag, GCK_E_WORDS, "explain", "gradcheck explain layernorm", "names no op");
+  if (gck_op_find(o->words[0]) == NULL) {
+    const char *names[64] = {0};
+    for (int k = 0; k < 63 && gck_ops()[k] != NULL; k++)
+      names[k] = gck_ops()[k]->name;
+    return cli_unknown("op", o->words[0], names, diag);
+  }
+  for (int i = 0; i < o->word_count && length < sizeof line; i++)
+    length += (size_t)snprintf(line + length, sizeof line - length, "%s%s", i > 0 ? " " : "", o->words[i]);
+  if (length >= sizeof line) return gck_fail(diag, GCK_E_WORDS, "explain", NULL, "too many words");
+  return gck_case_parse(c, line, diag);
+}
+
+static void explain(const gck_case *c)
+{
+  const gck_op *op = c->op;
   printf("%s: %s\n\nForward   %s\nGradient  %s\nSaved     %s\n", op->name, op->title, op->formula, op->vjp, op->saved);
   if (op->independent != NULL) printf("Slices along %s do not see each other.\n", op->independent);
   explain_attributes(op);
-  explain_tensors(&c);
-  explain_terms(&c);
+  explain_tensors(c);
+  explain_terms(c);
   explain_facts(op);
-  explain_cost(&c);
-  return 0;
+  explain_cost(c);
 }
 
 int cli_explain(int argc, char **argv)
@@ -129,17 +138,12 @@ int cli_explain(int argc, char **argv)
   static const cli_usage usage = {"gradcheck explain", "OP [name=value…]",
                                   "Formula, gradient, terms, what is saved, and the cost for these sizes.", 0};
   cli_options options;
+  gck_case c = {0};
   gck_diag diag = {0};
   gck_status status = cli_parse(argc, argv, &usage, NULL, &options, &diag);
   if (status == GCK_OK && options.help) return 0;
-  if (status == GCK_OK && options.word_count == 0)
-    status = gck_fail(&diag, GCK_E_WORDS, "explain", "gradcheck explain layernorm", "names no op");
-  const gck_op *op = status == GCK_OK ? gck_op_find(options.words[0]) : NULL;
-  if (status == GCK_OK && op == NULL) {
-    const char *names[64] = {0};
-    for (int k = 0; k < 63 && gck_ops()[k] != NULL; k++)
-      names[k] = gck_ops()[k]->name;
-    status = cli_unknown("op", options.words[0], names, &diag);
-  }
-  return status == GCK_OK ? explain(op, &options) : cli_complain(&diag);
+  if (status == GCK_OK) status = parse_case(&options, &c, &diag);
+  if (status != GCK_OK || c.op == NULL) return cli_complain(&diag);
+  explain(&c);
+  return 0;
 }

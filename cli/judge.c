@@ -10,7 +10,8 @@ static const char *const main_dtypes[] = {"f64", "f32", "bf16", "f16", NULL};
 
 /* The library and the name in it that --kernel asks for. */
 typedef struct chosen_kernel {
-  char *path; /* NULL: the built-in kernels */
+  const char *path; /* NULL: the built-in kernels */
+  char room[4096];
   const char *name;
   const char *device; /* NULL: whatever the library is for */
   gck_library *library;
@@ -25,10 +26,11 @@ static gck_status choose_kernel(const cli_options *o, chosen_kernel *k, gck_diag
     if (k->device == NULL) k->device = "host";
     return GCK_OK;
   }
-  k->path = strdup(o->kernel);
-  if (k->path == NULL) return gck_fail(diag, GCK_E_MEMORY, o->kernel, NULL, "out of memory");
-  char *colon = strrchr(k->path, ':');
-  if (colon != NULL && stat(k->path, &info) != 0) {
+  if (strlen(o->kernel) >= sizeof k->room) return gck_fail(diag, GCK_E_WORDS, "--kernel", NULL, "the path is too long");
+  (void)snprintf(k->room, sizeof k->room, "%s", o->kernel);
+  k->path = k->room;
+  char *colon = strrchr(k->room, ':');
+  if (colon != NULL && stat(k->room, &info) != 0) {
     *colon = '\0';
     k->name = colon + 1;
   }
@@ -140,10 +142,10 @@ static gck_status make_cases(const gck_op *op, const cli_options *o, gck_case **
   gck_status status = o->dtypes == NULL || all ? GCK_OK : cli_split(o->dtypes, &list, diag);
   if (status != GCK_OK) return status;
   const char *const *dtypes = all ? main_dtypes : list != NULL ? list : unsaid;
-  *count = 0;
-  while (dtypes[*count] != NULL)
-    ++*count;
-  if (o->dtypes == NULL) *count = 1;
+  int said = 0;
+  while (dtypes[said] != NULL)
+    said++;
+  *count = said > 0 ? said : 1;
   *cases = calloc((size_t)*count, sizeof **cases);
   if (*cases == NULL) status = gck_fail(diag, GCK_E_MEMORY, op->name, NULL, "out of memory");
   for (int i = 0; i < *count && status == GCK_OK; i++) {
@@ -181,7 +183,6 @@ static int judge_cases(const cli_options *o, const gck_case *cases, int count)
   if (status == GCK_OK) status = judge_all(&trial, cases, count, &kernel, &diag);
   int code = cli_trial_end(&trial, status, &diag);
   gck_library_close(kernel.library);
-  free(kernel.path);
   return code;
 }
 

@@ -195,11 +195,11 @@ static int by_begin(const void *left, const void *right)
 /* The tensors must tile the data: no overlap (aliased data), no hole (hidden data), nothing left over. */
 static gck_status check_tiling(const source *s, const described *t, size_t count, uint64_t data_bytes, gck_diag *diag)
 {
-  const described **sorted = calloc(count > 0 ? count : 1, sizeof *sorted);
+  const described **sorted = calloc(count > 0 ? count : 1, sizeof(const described *));
   if (sorted == NULL) return gck_fail(diag, GCK_E_MEMORY, s->label, NULL, "no room for %zu tensors", count);
   for (size_t i = 0; i < count; i++)
     sorted[i] = &t[i];
-  qsort(sorted, count, sizeof *sorted, by_begin);
+  qsort(sorted, count, sizeof(const described *), by_begin);
   uint64_t at = 0;
   gck_status status = GCK_OK;
   for (size_t i = 0; i < count && status == GCK_OK; i++) {
@@ -415,18 +415,15 @@ static char *render_header(const gck_archive *archive, size_t *length)
   if (!failed && archive->metadata_count > 0) failed = json_object_set(root, "__metadata__", metadata);
   for (size_t i = 0; i < archive->entry_count && !failed; i++)
     failed = json_object_set_new(root, archive->entries[i].name, describe_tensor(&archive->entries[i].tensor, &offset));
-  char *text = failed ? NULL : json_dumps(root, JSON_COMPACT);
-  json_decref(metadata);
-  json_decref(root);
-  if (text == NULL) return NULL;
-  size_t bytes = strlen(text);
+  size_t bytes = failed ? 0 : json_dumpb(root, NULL, 0, JSON_COMPACT);
   *length = (bytes + 7) / 8 * 8;
-  char *padded = malloc(*length + 1);
+  char *padded = bytes > 0 ? malloc(*length) : NULL;
   if (padded != NULL) {
     memset(padded, ' ', *length);
-    memcpy(padded, text, bytes);
+    (void)json_dumpb(root, padded, *length, JSON_COMPACT);
   }
-  free(text);
+  json_decref(metadata);
+  json_decref(root);
   return padded;
 }
 
