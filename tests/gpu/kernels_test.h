@@ -70,11 +70,9 @@ struct Operand {
   }
   unsigned char *at(int64_t number)
   {
-    int64_t offset = 0;
-    for (size_t k = shape.size(); k-- > 0;) {
-      offset += number % shape[k] * stride[k];
-      number /= shape[k];
-    }
+    const int64_t cols = shape.back(); /* of one or two axes */
+    const int64_t offset =
+        shape.size() == 1 ? number * stride[0] : number / cols * stride[0] + number % cols * stride[1];
     return bytes.data() + base + static_cast<size_t>(offset) * item();
   }
   double get(int64_t number)
@@ -96,20 +94,21 @@ struct Operand {
   /* Elements of both as bit patterns in row-major order: layouts may differ. */
   std::vector<unsigned char> bits()
   {
-    std::vector<unsigned char> all;
+    const size_t bytes_each = item();
+    std::vector<unsigned char> all(static_cast<size_t>(count()) * bytes_each);
     for (int64_t i = 0; i < count(); i++)
-      all.insert(all.end(), at(i), at(i) + item());
+      memcpy(all.data() + static_cast<size_t>(i) * bytes_each, at(i), bytes_each);
     return all;
   }
   /* Everything that belongs to no element. */
   bool gaps_intact()
   {
-    std::vector<bool> owned(bytes.size());
+    std::vector<unsigned char> rest = bytes;
+    const size_t bytes_each = item();
     for (int64_t i = 0; i < count(); i++)
-      for (size_t k = 0; k < item(); k++)
-        owned[static_cast<size_t>(at(i) - bytes.data()) + k] = true;
-    for (size_t k = 0; k < bytes.size(); k++)
-      if (!owned[k] && bytes[k] != fill) return false;
+      memset(rest.data() + (at(i) - bytes.data()), fill, bytes_each);
+    for (const unsigned char byte : rest)
+      if (byte != fill) return false;
     return true;
   }
 };
