@@ -94,6 +94,15 @@ static gck_status imply(fit *f, const char *when, bool there)
   return gck_case_set(f->c, name, value, f->diag);
 }
 
+/* What the op itself reads off the tensors ("bias=heads" from a bias of shape [1, H, Sq, Sk]). */
+static gck_status imply_words(fit *f)
+{
+  gck_diag inner = {0};
+  if (f->c->op->infer == NULL) return GCK_OK;
+  const gck_status status = f->c->op->infer(f->c, f->archive, &inner);
+  return status == GCK_OK ? GCK_OK : blame(f, "tensors", &inner);
+}
+
 /* An optional input that is in the file is used, one that is not in it is not. */
 static gck_status imply_presence(fit *f)
 {
@@ -110,10 +119,14 @@ static gck_status imply_presence(fit *f)
 
 static gck_status take_extent(fit *f, const gck_tensor_spec *spec, const char *name, int64_t extent)
 {
-  const int a = gck_op_attribute(f->c->op, name);
+  ops_extent wanted;
   char text[OPS_REAL_BYTES];
   gck_diag inner = {0};
-  if (a < 0) return gck_fail(f->diag, GCK_E_INTERNAL, spec->name, NULL, "the extent %s is no attribute", name);
+  if (!ops_parse_extent(f->c->op, name, &wanted))
+    return gck_fail(f->diag, GCK_E_INTERNAL, spec->name, NULL, "the extent %s is no attribute", name);
+  const int a = wanted.attribute;
+  if (a < 0) return GCK_OK; /* compared with the resolved shape later */
+  extent -= wanted.offset;
   if (f->said[a] && f->c->attribute[a].integer != extent)
     return refuse(f, spec->name, "%s is %lld here, but %lld elsewhere", name, (long long)extent,
                   (long long)f->c->attribute[a].integer);
@@ -248,6 +261,7 @@ gck_status gck_case_from_archive(gck_case *c, gck_declaration *declaration, cons
   if (status != GCK_OK) return status;
   gck_case_start(c, op);
   status = take_metadata(&f, declaration);
+  if (status == GCK_OK) status = imply_words(&f);
   if (status == GCK_OK) status = imply_presence(&f);
   if (status == GCK_OK) status = take_shapes(&f);
   if (status == GCK_OK) status = take_dtypes(&f);

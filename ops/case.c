@@ -39,7 +39,7 @@ static gck_status set_attribute(gck_case *c, int a, const char *text, gck_diag *
     return gck_fail(diag, GCK_E_INTERNAL, spec->name, NULL, "the default %s does not parse", spec->fallback);
   ops_print_value(spec, &value, now);
   ops_print_value(spec, &fallback, usual);
-  value.given = strcmp(now, usual) != 0;
+  value.given = spec->derived || strcmp(now, usual) != 0;
   c->attribute[a] = value;
   return GCK_OK;
 }

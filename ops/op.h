@@ -7,6 +7,7 @@
 #include "core/tensor.h"
 
 struct gck_case;
+struct gck_archive;
 
 enum {
   GCK_MAX_ATTRIBUTES = 32,
@@ -30,6 +31,7 @@ typedef struct gck_attribute_spec {
   const char *name;
   gck_attribute_kind kind;
   const char *fallback; /* the default, as text that parses; what the case line omits */
+  bool derived;         /* left out, the op's resolve sets the value (1/sqrt(D)); `fallback` is a placeholder */
   double min, max;      /* numbers, and the entries of lists */
   bool min_open;        /* min itself is not allowed */
   const char *const *words;
@@ -79,8 +81,10 @@ typedef enum gck_nature {
 typedef struct gck_tensor_spec {
   const char *name;
   gck_role role;
-  const char *of;         /* gradient and cotangent: the tensor it belongs to */
-  const char *dims;       /* default shape: size attributes, blank-separated ("rows cols"); "" for a scalar */
+  const char *of; /* gradient and cotangent: the tensor it belongs to */
+  /* Default shape, blank-separated: size attributes ("rows cols"), one plus a number ("B+1"), numbers, or "*" for an
+   * extent that `resolve` fills; "" for a scalar. */
+  const char *dims;
   const char *other_when; /* where this "word=value" (or flag) holds, … */
   const char *other_dims; /* … the shape is this instead ("N K" where weight_layout=nk) */
   gck_dtype_rule dtype;
@@ -148,6 +152,9 @@ typedef struct gck_op {
   /* Shapes beyond `dims`, and combinations that make no sense. Runs after shapes and presence are filled from the
    * table; may change them; GCK_E_WORDS refuses the case in words. NULL: nothing to add. */
   gck_status (*resolve)(struct gck_case *c, gck_diag *diag);
+  /* Sets attributes that a capture's metadata leaves out and its tensors show (by gck_case_set). NULL: nothing to read.
+   */
+  gck_status (*infer)(struct gck_case *c, const struct gck_archive *archive, gck_diag *diag);
   /* Fills a GCK_DRAW_OP tensor (row-major doubles, before rounding to its dtype). NULL if there is none. */
   gck_status (*draw)(const struct gck_case *c, int tensor, double *values, gck_diag *diag);
   /* Counts for explain and cost, by formula: operations and bytes of forward and vjp. */

@@ -15,10 +15,11 @@ static gck_status fill_shape(gck_case *c, int t, gck_diag *diag)
   char name[GCK_NAME_BYTES];
   c->rank[t] = 0;
   while (ops_next_word(&dims, name, sizeof name)) {
-    const int a = gck_op_attribute(c->op, name);
-    if (a < 0 || c->rank[t] == GCK_MAX_RANK)
+    ops_extent extent;
+    if (!ops_parse_extent(c->op, name, &extent) || c->rank[t] == GCK_MAX_RANK)
       return gck_fail(diag, GCK_E_INTERNAL, spec->name, NULL, "the descriptor's extent %s is no attribute", name);
-    c->shape[t][c->rank[t]++] = c->attribute[a].integer;
+    const int64_t size = extent.attribute >= 0 ? c->attribute[extent.attribute].integer : 0;
+    c->shape[t][c->rank[t]++] = size + extent.offset;
   }
   return GCK_OK;
 }

@@ -316,3 +316,20 @@ void ops_hint(const char *word, const char *const *words, char *out, size_t byte
   for (size_t k = 0; words[k] != NULL && length < bytes; k++)
     length += (size_t)snprintf(out + length, bytes - length, "%s %s", k > 0 ? "," : "", words[k]);
 }
+
+bool ops_parse_extent(const gck_op *op, const char *word, ops_extent *extent)
+{
+  char name[GCK_NAME_BYTES];
+  const size_t length = strcspn(word, "+");
+  *extent = (ops_extent){.attribute = OPS_NO_ATTRIBUTE};
+  if (strcmp(word, "*") == 0) {
+    *extent = (ops_extent){.attribute = OPS_ANY_EXTENT, .offset = 1};
+    return true;
+  }
+  if (ops_parse_integer(word, &extent->offset)) return true;
+  if (length >= sizeof name) return false;
+  memcpy(name, word, length);
+  name[length] = '\0';
+  extent->attribute = gck_op_attribute(op, name);
+  return extent->attribute >= 0 && (word[length] == '\0' || ops_parse_integer(word + length + 1, &extent->offset));
+}

@@ -27,6 +27,15 @@ void ops_print_value(const gck_attribute_spec *spec, const gck_value *value, cha
  * `bytes` − 1 are cut (callers give room for all that can be right). */
 bool ops_next_word(const char **text, char *word, size_t bytes);
 
+/* One extent of a descriptor's dims: "NAME" or "NAME+1" (a size attribute), a literal number, or "*" (the op's resolve
+ * says it). The extent is the attribute's value (0 without one) plus `offset`; OPS_ANY_EXTENT stands for "*". */
+enum { OPS_NO_ATTRIBUTE = -1, OPS_ANY_EXTENT = -2 };
+typedef struct ops_extent {
+  int attribute; /* its number, or one of the two above */
+  int64_t offset;
+} ops_extent;
+bool ops_parse_extent(const gck_op *op, const char *word, ops_extent *extent);
+
 /* "did you mean rows?" or, where nothing is near, "one of: rows, cols, …" into `out`. */
 void ops_hint(const char *word, const char *const *words, char *out, size_t bytes);
 
