@@ -60,6 +60,7 @@ endfunction()
 gck_outside(jansson jansson)
 gck_outside(xxhash libxxhash)
 gck_outside(mpfr mpfr) # brings gmp
+gck_outside(openblas openblas)
 
 set(Boost_USE_STATIC_LIBS ${GCK_STATIC})
 find_package(Boost 1.74 REQUIRED COMPONENTS context)
