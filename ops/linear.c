@@ -1,0 +1,190 @@
+/* The linear layer y = x·w + b over rows; leading batch dimensions are flattened into rows. */
+#include "ops/case.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const layout_words[] = {"kn", "nk", NULL};
+
+static const gck_attribute_spec attributes[] = {
+    {.name = "rows",
+     .kind = GCK_ATTR_SIZE,
+     .fallback = "48",
+     .min = 0,
+     .max = 0x1p62,
+     .help = "rows of x; the product of batch, where that is given"},
+    {.name = "K", .kind = GCK_ATTR_SIZE, .fallback = "96", .min = 0, .max = 0x1p62, .help = "width of x"},
+    {.name = "N", .kind = GCK_ATTR_SIZE, .fallback = "80", .min = 0, .max = 0x1p62, .help = "width of y"},
+    {.name = "batch",
+     .kind = GCK_ATTR_LIST,
+     .fallback = "none",
+     .min = 0,
+     .max = 0x1p62,
+     .help = "leading dimensions of x and y instead of rows: batch=2,24"},
+    {.name = "weight_layout",
+     .kind = GCK_ATTR_WORD,
+     .fallback = "kn",
+     .words = layout_words,
+     .help = "kn: w [K,N]; nk: w [N,K], as frameworks keep it"},
+    {.name = "bias", .kind = GCK_ATTR_FLAG, .fallback = "yes", .help = "b is added to y"},
+    {0}};
+
+static const gck_tensor_spec tensors[] = {{.name = "x",
+                                           .role = GCK_ROLE_INPUT,
+                                           .dims = "rows K",
+                                           .draw = GCK_DRAW_NORMAL,
+                                           .mean = 0.25,
+                                           .spread = 1,
+                                           .nature = GCK_NATURE_DATA,
+                                           .help = "rows to multiply"},
+                                          {.name = "w",
+                                           .role = GCK_ROLE_INPUT,
+                                           .dims = "K N",
+                                           .other_when = "weight_layout=nk",
+                                           .other_dims = "N K",
+                                           .draw = GCK_DRAW_NORMAL,
+                                           .mean = 0.03125,
+                                           .spread = 0.25,
+                                           .nature = GCK_NATURE_PARAMETER,
+                                           .help = "weights"},
+                                          {.name = "b",
+                                           .role = GCK_ROLE_INPUT,
+                                           .dims = "N",
+                                           .separate = "N",
+                                           .when = "bias",
+                                           .draw = GCK_DRAW_NORMAL,
+                                           .mean = 0.25,
+                                           .spread = 0.5,
+                                           .nature = GCK_NATURE_PARAMETER,
+                                           .help = "shift per column"},
+                                          {.name = "dy",
+                                           .role = GCK_ROLE_COTANGENT,
+                                           .of = "y",
+                                           .dims = "rows N",
+                                           .draw = GCK_DRAW_NORMAL,
+                                           .mean = 0.25,
+                                           .spread = 1,
+                                           .help = "upstream gradient"},
+                                          {.name = "y", .role = GCK_ROLE_OUTPUT, .dims = "rows N", .help = "x·w + b"},
+                                          {.name = "dx",
+                                           .role = GCK_ROLE_GRADIENT,
+                                           .of = "x",
+                                           .dims = "rows K",
+                                           .terms = {"dy w^T"},
+                                           .help = "gradient of x"},
+                                          {.name = "dw",
+                                           .role = GCK_ROLE_GRADIENT,
+                                           .of = "w",
+                                           .dims = "K N",
+                                           .other_when = "weight_layout=nk",
+                                           .other_dims = "N K",
+                                           .accumulates = true,
+                                           .terms = {"x^T dy"},
+                                           .help = "gradient of w"},
+                                          {.name = "db",
+                                           .role = GCK_ROLE_GRADIENT,
+                                           .of = "b",
+                                           .dims = "N",
+                                           .when = "bias",
+                                           .accumulates = true,
+                                           .terms = {"sum(dy)"},
+                                           .help = "gradient of b"},
+                                          {0}};
+
+static const gck_intermediate_spec intermediates[] = {
+    {.name = "g",
+     .help = "the new part of dw and db, rounded before it is added to what was there (contract=accumulate)"},
+    {0}};
+
+static const gck_mix mixes[] = {{"bf16", "dw=f32 db=f32"},
+                                {"f16", "dw=f32 db=f32"},
+                                {"bf16", "b=f32 dw=f32 db=f32"},
+                                {"f16", "b=f32 dw=f32 db=f32"},
+                                {0}};
+
+/* ---- facts about zeros ----------------------------------------------------------------------------------------- */
+
+static bool no_columns(const gck_case *c, const double *const *tensor)
+{
+  (void)tensor;
+  return gck_case_integer(c, "N") == 0;
+}
+
+static const gck_zero_fact zeros[] = {{"dx", GCK_ZERO_EXACT, "N=0: there is no output", no_columns}, {0}};
+
+/* ---- batch dimensions ------------------------------------------------------------------------------------------ */
+
+static const gck_value *batch_of(const gck_case *c)
+{
+  return &c->attribute[gck_op_attribute(c->op, "batch")];
+}
+
+/* rows is the product of batch; said as well, it must agree. */
+static gck_status derive_rows(gck_case *c, gck_diag *diag)
+{
+  const gck_value *batch = batch_of(c);
+  gck_value *rows = &c->attribute[gck_op_attribute(c->op, "rows")];
+  int64_t product = 1;
+  for (int k = 0; k < batch->list_count; k++)
+    if (__builtin_mul_overflow(product, batch->list[k], &product))
+      return gck_fail(diag, GCK_E_WORDS, "batch", "make the sizes smaller", "the product of batch is too large");
+  if (rows->given && rows->integer != product)
+    return gck_fail(diag, GCK_E_WORDS, "batch", "leave rows out", "batch makes %lld rows, but rows=%lld",
+                    (long long)product, (long long)rows->integer);
+  *rows = (gck_value){.integer = product, .real = (double)product, .list = {product}, .list_count = 1};
+  return GCK_OK;
+}
+
+/* [rows, width] becomes [batch…, width]. */
+static gck_status unfold(gck_case *c, const char *tensor, gck_diag *diag)
+{
+  const gck_value *batch = batch_of(c);
+  const int t = gck_case_tensor(c, tensor);
+  const int64_t width = c->shape[t][1];
+  if (batch->list_count + 1 > GCK_MAX_RANK)
+    return gck_fail(diag, GCK_E_WORDS, "batch", NULL, "batch has %d dimensions, at most %d are offered",
+                    batch->list_count, GCK_MAX_RANK - 1);
+  for (int k = 0; k < batch->list_count; k++)
+    c->shape[t][k] = batch->list[k];
+  c->shape[t][batch->list_count] = width;
+  c->rank[t] = batch->list_count + 1;
+  return GCK_OK;
+}
+
+static gck_status resolve(gck_case *c, gck_diag *diag)
+{
+  static const char *const unfolded[] = {"x", "dy", "y", "dx", NULL};
+  gck_status status = GCK_OK;
+  if (batch_of(c)->list_count == 0) return GCK_OK;
+  status = derive_rows(c, diag);
+  for (int k = 0; status == GCK_OK && unfolded[k] != NULL; k++)
+    status = unfold(c, unfolded[k], diag);
+  return status;
+}
+
+/* Operations: a product forward and two backward, of 2·rows·K·N each; the bias once each way. */
+static void cost(const gck_case *c, double *forward_flops, double *vjp_flops, double *saved_bytes)
+{
+  const double rows = (double)gck_case_integer(c, "rows"), n = (double)gck_case_integer(c, "N");
+  const double product = 2.0 * rows * (double)gck_case_integer(c, "K") * n, bias = gck_case_flag(c, "bias") * rows * n;
+  *forward_flops = product + bias;
+  *vjp_flops = 2.0 * product + bias;
+  *saved_bytes = 0.0; /* x and w are inputs */
+}
+
+const gck_op gck_op_linear = {
+    .name = "linear",
+    .title = "linear layer",
+    .formula = "y = x w + b",
+    .vjp = "dx = dy w^T; dw = x^T dy; db = sum over rows of dy",
+    .saved = "nothing: the gradient is a function of x, w and dy",
+    .attributes = attributes,
+    .tensors = tensors,
+    .intermediates = intermediates,
+    .mixes = mixes,
+    .zeros = zeros,
+    .independent = "rows",
+    .range_safe = false,
+    .resolve = resolve,
+    .cost = cost,
+};
