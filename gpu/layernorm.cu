@@ -503,11 +503,7 @@ static size_t workspace(const gck_call *call, int phase)
   return bytes;
 }
 
-} // namespace layernorm
-} // namespace gck
-
-extern "C" const gck_kernel gck_builtin_layernorm;
-const gck_kernel gck_builtin_layernorm = {
+static const gck_kernel builtin = {
     sizeof(gck_kernel),
     "layernorm",
     "builtin",
@@ -515,7 +511,12 @@ const gck_kernel gck_builtin_layernorm = {
     "f64 f32 bf16 f16",
     "mean rstd",
     "deterministic=yes promises=all",
-    gck::layernorm::workspace,
-    gck::layernorm::forward,
-    gck::layernorm::vjp,
+    workspace,
+    forward,
+    vjp,
 };
+
+} // namespace layernorm
+} // namespace gck
+
+GCK_KERNELS(layernorm) = {&gck::layernorm::builtin, nullptr};

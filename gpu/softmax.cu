@@ -284,11 +284,7 @@ static int vjp(const gck_call *call)
                    [&](auto t) { return launch_backward<typename decltype(t)::type>(call); });
 }
 
-} // namespace softmax
-} // namespace gck
-
-extern "C" const gck_kernel gck_builtin_softmax;
-const gck_kernel gck_builtin_softmax = {
+static const gck_kernel builtin = {
     sizeof(gck_kernel),
     "softmax",
     "builtin",
@@ -297,6 +293,11 @@ const gck_kernel gck_builtin_softmax = {
     "y",
     "deterministic=yes promises=all",
     nullptr,
-    gck::softmax::forward,
-    gck::softmax::vjp,
+    forward,
+    vjp,
 };
+
+} // namespace softmax
+} // namespace gck
+
+GCK_KERNELS(softmax) = {&gck::softmax::builtin, nullptr};

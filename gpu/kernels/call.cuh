@@ -9,6 +9,12 @@
 #include <cstdio>
 #include <cstring>
 
+/* The kernels of one op, ended by nullptr, as gpu/kernels/table.cpp collects them; the first that fits a case is its
+ * default. At the end of gpu/<op>.cu: GCK_KERNELS(softmax) = {&gck::softmax::builtin, nullptr}; */
+#define GCK_KERNELS(op)                                                                                                \
+  extern "C" const gck_kernel *const gck_builtin_##op[];                                                               \
+  const gck_kernel *const gck_builtin_##op[]
+
 namespace gck
 {
 
