@@ -134,7 +134,7 @@ static const wrong_line wrong_lines[] = {
     {"", "empty", "op's name"},
     {"   ", "empty", ""},
     {"layernrom", "no op layernrom", "layernorm"},
-    {"quux", "no op quux", "one of: layernorm"},
+    {"quux", "no op quux", "one of: "},
     {"layernorm rosw=3", "no attribute rosw", "did you mean rows?"},
     {"layernorm epsilon=3", "no attribute epsilon", "did you mean eps?"},
     {"layernorm rows", "is not name=value", "name=value"},
