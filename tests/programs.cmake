@@ -24,7 +24,7 @@ function(gck_program_test name)
   add_dependencies(cli_${name} gradcheck example_softmax example_softmax_fault example_softmax_host)
   add_test(NAME cli.${name} COMMAND cli_${name})
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+    set(arg_TIMEOUT 300) # under the sanitizers everything takes several times as long
   endif()
   set_tests_properties(cli.${name} PROPERTIES LABELS program TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()
