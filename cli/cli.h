@@ -22,6 +22,7 @@ int cli_replay(int argc, char **argv);
 int cli_list(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_bench(int argc, char **argv);
 
 /* ---- complaints (complain.c) ----------------------------------------------------------------------------------- */
 

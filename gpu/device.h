@@ -42,6 +42,14 @@ typedef struct gck_device {
   /* Seconds from start to the end of all work queued since; `clock_stop` waits as `synchronise` does. */
   gck_status (*clock_start)(void *session, gck_diag *diag);
   gck_status (*clock_stop)(void *session, double *seconds, gck_diag *diag);
+
+  /* Before a call that is timed: empties the caches and leaves the device busy for longer than queueing a launch takes,
+   * so that the clock starts and stops with the work alone. NULL: nothing to do. */
+  gck_status (*cool)(void *session, gck_diag *diag);
+
+  /* Copies between two of the session's buffers, queued like a kernel's work: the rate that a device's memory allows.
+   */
+  gck_status (*copy_within)(void *session, void *to, const void *from, size_t bytes, gck_diag *diag);
 } gck_device;
 
 /* By one bit of GCK_ABI_CPU, _HOST, _CUDA. GCK_E_DEVICE with the reason if it is not here. */
@@ -49,6 +57,10 @@ GCK_MUST_USE gck_status gck_device_find(uint32_t bit, const gck_device **device,
 
 extern const gck_device gck_device_cpu;
 extern const gck_device gck_device_host;
+
+/* The rate of a large copy on a device ("host", "cuda"), read plus written bytes a second: the ceiling that `bench`
+ * measures kernels against. Median of several. */
+GCK_MUST_USE gck_status gck_measure_copy(const char *name, double *bytes_per_second, gck_diag *diag);
 
 /* The names behind the bits and back; NULL and 0 if unknown. */
 const char *gck_device_name(uint32_t bit);

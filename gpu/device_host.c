@@ -85,4 +85,5 @@ const gck_device gck_device_host = {
     .stream = stream,
     .clock_start = clock_start,
     .clock_stop = clock_stop,
+    .copy_within = gck_host_copy_in,
 };

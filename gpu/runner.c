@@ -245,16 +245,40 @@ static void clean_message(gck_response *response, const char *otherwise)
 }
 
 /* The entry between two readings of the clock; `code` is what it returned. GCK_E_KERNEL if its queued work failed. */
-static gck_status timed_call(gck_runner *runner, int phase, gck_call *call, int *code, double *seconds, gck_diag *diag)
+static gck_status clocked_call(gck_runner *runner, int phase, gck_call *call, bool cool, int *code, double *seconds,
+                               gck_diag *diag)
 {
   const gck_device *device = runner->device;
   int (*const entry)(const gck_call *) = phase == GCK_PHASE_FORWARD ? runner->kernel->forward : runner->kernel->vjp;
-  const gck_status status = device->clock_start(runner->session, diag);
+  gck_status status = cool && device->cool != NULL ? device->cool(runner->session, diag) : GCK_OK;
+  if (status == GCK_OK) status = device->clock_start(runner->session, diag);
   if (status != GCK_OK) return status;
   *code = entry(call);
   /* Work queued before a kernel gave up still uses the buffers. */
   return *code == GCK_KERNEL_OK ? device->clock_stop(runner->session, seconds, diag)
                                 : device->synchronise(runner->session, diag);
+}
+
+static int ascending(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Once, or `repeats` times with the median's seconds. */
+static gck_status timed_call(gck_runner *runner, int phase, gck_call *call, int repeats, int *code, double *seconds,
+                             gck_diag *diag)
+{
+  double each[GCK_MAX_REPEATS];
+  const int count = repeats < 1 ? 1 : repeats > GCK_MAX_REPEATS ? GCK_MAX_REPEATS : repeats;
+  for (int k = 0; k < count; k++) {
+    each[k] = 0.0;
+    const gck_status status = clocked_call(runner, phase, call, count > 1, code, &each[k], diag);
+    if (status != GCK_OK || *code != GCK_KERNEL_OK) return status;
+  }
+  qsort(each, (size_t)count, sizeof *each, ascending);
+  *seconds = each[count / 2];
+  return GCK_OK;
 }
 
 /* The kernel's own words come first; the device's stand in where it gave none, or noticed nothing. */
@@ -284,7 +308,7 @@ static gck_status call_entry(gck_runner *runner, const gck_request *request, int
   const bool visible = runner->device->host_memory;
   const gck_fp_control control = gck_fp_save();
   if (visible) gck_image_forbid_guards(&runner->plan);
-  const gck_status status = timed_call(runner, phase, &call, &response->code, seconds, &failure);
+  const gck_status status = timed_call(runner, phase, &call, request->repeats, &response->code, seconds, &failure);
   if (visible) gck_image_allow_guards(&runner->plan);
   if (gck_fp_restore(control)) response->changed_fp = true;
 

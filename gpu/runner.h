@@ -64,7 +64,12 @@ typedef struct gck_request {
   /* [GCK_MAX_TENSORS], host memory, any strides; a layout is kept on the device. An output, saved tensor or gradient
    * that the kernel writes may stand here too: its strides are then taken (its data are read only to accumulate). */
   const gck_tensor *tensors;
+  /* For timing: each phase is called so often (0 and 1: once), caches flushed and the launch's own cost hidden before
+   * every call, and the seconds are the median. */
+  int repeats;
 } gck_request;
+
+enum { GCK_MAX_REPEATS = 101 };
 
 typedef struct gck_memory_fault {
   char tensor[GCK_NAME_BYTES]; /* or "workspace" */
