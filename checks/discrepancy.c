@@ -274,11 +274,10 @@ static gck_status tally(gradient *g, gck_diag *diag)
   return checks_tally_make(&g->tally, g->store, g->y, g->e, diag);
 }
 
-static gck_status exhibit(const gradient *g, const gck_gradient_record *r, gck_check_record *record, gck_diag *diag)
+static gck_status exhibit(const gradient *g, gck_check_record *record, gck_diag *diag)
 {
   gck_status st = checks_exhibit_histogram(record, g->axes.tensor, &g->tally, diag);
   if (st == GCK_OK) st = checks_exhibit_map(record, &g->axes, &g->tally, diag);
-  if (st == GCK_OK) st = checks_exhibit_worst(record, r, &g->axes, diag);
   return st;
 }
 
@@ -289,7 +288,7 @@ static gck_status judge_gradient(gradient *g, const checks_stale *stale, gck_gra
   if (st == GCK_OK) st = fill_record(g, r, diag);
   if (st == GCK_OK) st = set_verdict(g, r, stale, diag);
   if (st == GCK_OK && g->tally.failed > 0) st = add_finding(g, record, diag);
-  if (st == GCK_OK) st = exhibit(g, r, record, diag);
+  if (st == GCK_OK) st = exhibit(g, record, diag);
   return st;
 }
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Scores from 10^-6 to 10^6, two bins a decade; ZERO_BIN begins at 1. */
+/* Scores by half decades; ZERO_BIN begins at 1. The first bin begins at 0 and the last has no end. */
 enum { MAP_SIDE = 128, HALF_DECADES = 24, ZERO_BIN = 12 };
 
 static gck_status no_memory(gck_diag *diag)
@@ -59,7 +59,7 @@ gck_status checks_table_set(gck_exhibit *e, int64_t row, int64_t col, gck_diag *
   return gck_record_text(&e->cell[row * e->cols + col], diag, "%s", text);
 }
 
-/* The half decade of a score, clamped to 1e-6 … 1e6; NaN counts as the worst. */
+/* The half decade of a score; NaN counts as the worst. */
 static int bin_of(float score)
 {
   if (isnan(score)) return HALF_DECADES - 1;
@@ -79,8 +79,9 @@ gck_status checks_exhibit_histogram(gck_check_record *record, const char *name, 
   e->cols = HALF_DECADES;
   e->log_x = true;
   e->log_y = true;
-  for (int k = 0; k <= HALF_DECADES; k++)
+  for (int k = 1; k < HALF_DECADES; k++)
     e->x[k] = pow(10.0, (k - ZERO_BIN) / 2.0);
+  e->x[HALF_DECADES] = INFINITY;
   for (int64_t i = 0; i < t->count; i++) {
     if (t->state[i] != CHECKS_NOT_DEFINED) e->y[bin_of(t->score[i])] += 1;
   }
@@ -117,42 +118,5 @@ gck_status checks_exhibit_map(gck_check_record *record, const checks_axes *axes,
   e->rows = patches(t->count / cols, &e->row_step);
   st = checks_exhibit_numbers(&e->matrix, e->rows * e->cols, diag);
   if (st == GCK_OK) fill_map(e, t, cols);
-  return st;
-}
-
-static int64_t number_of(const checks_axes *axes, const int64_t *index)
-{
-  int64_t number = 0;
-  for (int k = 0; k < axes->rank; k++)
-    number = number * axes->shape[k] + index[k];
-  return number;
-}
-
-static gck_status worst_row(gck_exhibit *e, int64_t row, const gck_worst *w, const checks_axes *axes, gck_diag *diag)
-{
-  char name[96];
-  checks_name_element(axes, number_of(axes, w->index), name, sizeof name);
-  gck_status st = checks_table_set(e, row, 0, diag, "%s", name);
-  if (st == GCK_OK) st = checks_table_set(e, row, 1, diag, "%s", w->kernel);
-  if (st == GCK_OK) st = checks_table_set(e, row, 2, diag, "%s", w->reference);
-  if (st == GCK_OK) st = checks_table_set(e, row, 3, diag, "%s", w->exact[0] != '\0' ? w->exact : "not run");
-  if (st == GCK_OK) st = checks_table_set(e, row, 4, diag, "%.3g", w->allowed);
-  if (st == GCK_OK) st = checks_table_set(e, row, 5, diag, "%.3g", w->score);
-  return st;
-}
-
-gck_status checks_exhibit_worst(gck_check_record *record, const gck_gradient_record *g, const checks_axes *axes,
-                                gck_diag *diag)
-{
-  static const char *const head[] = {"element", "kernel", "double", "MPFR", "allowance", "score"};
-  if (g->worst_count == 0) return GCK_OK;
-  gck_exhibit *e = NULL;
-  gck_status st = checks_exhibit_add(record, GCK_EXHIBIT_TABLE, &e, diag, "Worst elements of %s", g->name);
-  if (st == GCK_OK) st = gck_record_text(&e->group, diag, "%s", g->name);
-  if (st == GCK_OK) st = checks_table_make(e, g->worst_count, 6, diag);
-  for (int k = 0; st == GCK_OK && k < 6; k++)
-    st = checks_table_set(e, 0, k, diag, "%s", head[k]);
-  for (int k = 0; st == GCK_OK && k < g->worst_count; k++)
-    st = worst_row(e, k + 1, &g->worst[k], axes, diag);
   return st;
 }

@@ -20,16 +20,12 @@ GCK_MUST_USE gck_status checks_table_make(gck_exhibit *e, int64_t rows, int64_t 
 GCK_MUST_USE gck_status checks_table_set(gck_exhibit *e, int64_t row, int64_t col, gck_diag *diag, const char *format,
                                          ...) GCK_PRINTF(5, 6);
 
-/* Scores by half decades, over the whole range that matters; scores of 0 stand in the first bin. */
+/* Scores by half decades; the first bin is 0 to 10^-5.5, the last 10^5.5 to infinity. */
 GCK_MUST_USE gck_status checks_exhibit_histogram(gck_check_record *record, const char *name, const checks_tally *t,
                                                  gck_diag *diag);
 
 /* Scores over the tensor, leading axes as rows, the largest of each patch, at most 128 × 128 patches. */
 GCK_MUST_USE gck_status checks_exhibit_map(gck_check_record *record, const checks_axes *axes, const checks_tally *t,
                                            gck_diag *diag);
-
-/* The worst elements with their digits. */
-GCK_MUST_USE gck_status checks_exhibit_worst(gck_check_record *record, const gck_gradient_record *g,
-                                             const checks_axes *axes, gck_diag *diag);
 
 #endif

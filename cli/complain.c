@@ -1,14 +1,18 @@
 #include "cli/cli.h"
 
+#include "core/plain.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 int cli_complain(const gck_diag *diag)
 {
+  char where[4 * sizeof diag->where], text[4 * sizeof diag->text], hint[4 * sizeof diag->hint];
   (void)fflush(stdout);
-  fprintf(stderr, "gradcheck: %s%s%s\n", diag->where, diag->where[0] != '\0' ? ": " : "", diag->text);
-  if (diag->hint[0] != '\0') fprintf(stderr, "  %s\n", diag->hint);
+  fprintf(stderr, "gradcheck: %s%s%s\n", gck_plain(diag->where, where, sizeof where),
+          diag->where[0] != '\0' ? ": " : "", gck_plain(diag->text, text, sizeof text));
+  if (diag->hint[0] != '\0') fprintf(stderr, "  %s\n", gck_plain(diag->hint, hint, sizeof hint));
   return gck_status_exit(diag->status);
 }
 

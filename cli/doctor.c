@@ -1,6 +1,8 @@
 /* gradcheck doctor: what this machine can check, and what it cannot and why. */
 #include "cli/cli.h"
 
+#include "core/plain.h"
+
 #include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +31,8 @@ static bool report_kernels(void)
     gck_diag diag = {0};
     bool changed = false;
     if (gck_library_open(NULL, devices[k], &library, &changed, &diag) != GCK_OK) {
-      printf("  %-10s no   %s\n", devices[k], diag.text);
+      char text[4 * sizeof diag.text];
+      printf("  %-10s no   %s\n", devices[k], gck_plain(diag.text, text, sizeof text));
       continue;
     }
     printf("  %-10s yes ", devices[k]);

@@ -1,6 +1,8 @@
 /* gradcheck OP: judges a kernel of one op, one run for each dtype. */
 #include "cli/cli.h"
 
+#include "core/plain.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,10 +164,11 @@ static gck_status open_library(chosen_kernel *k, gck_diag *diag)
 {
   bool changed_fp = false;
   gck_status status = gck_library_open(k->path, k->device, &k->library, &changed_fp, diag);
+  char path[4096];
   if (status == GCK_OK && changed_fp)
     fprintf(stderr,
             "gradcheck: %s: loading it changed the floating-point control word (was it built with -Ofast?); restored\n",
-            k->path != NULL ? k->path : "the built-in kernels");
+            gck_plain(k->path != NULL ? k->path : "the built-in kernels", path, sizeof path));
   return status;
 }
 

@@ -2,6 +2,7 @@
  *
  * Numbers that JSON cannot write are the strings "inf", "-inf" and "nan"; what was not measured is null. Seeds have 64
  * bits and are strings. Optional texts are left out where there are none. Later versions only ever add members. */
+#include "core/plain.h"
 #include "reports/render.h"
 
 #include <inttypes.h>
@@ -20,7 +21,7 @@ static void put_string(writer *w, const char *text)
 {
   reports_puts(w->t, "\"");
   for (const char *s = text; *s != '\0';) {
-    const uint32_t rune = reports_rune(&s);
+    const uint32_t rune = gck_rune(&s);
     const bool markup = w->detail->in_html && (rune == '<' || rune == '>' || rune == '&');
     if (rune == '"' || rune == '\\') {
       reports_printf(w->t, "\\%c", (char)rune);

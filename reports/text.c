@@ -1,6 +1,8 @@
 /* Growing text and escapes: what every writer needs. */
 #include "reports/text.h"
 
+#include "core/plain.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -89,88 +91,19 @@ void reports_text_free(reports_text *t)
   *t = (reports_text){0};
 }
 
-/* The Unicode Standard, table 3-7: how long a sequence that starts with this byte is, and its first byte's bits. */
-static int rune_length(unsigned char first, uint32_t *bits)
-{
-  if (first >= 0xC2 && first <= 0xDF) {
-    *bits = first & 0x1Fu;
-    return 2;
-  }
-  if (first >= 0xE0 && first <= 0xEF) {
-    *bits = first & 0x0Fu;
-    return 3;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    *bits = first & 0x07u;
-    return 4;
-  }
-  return 0;
-}
-
-uint32_t reports_rune(const char **cursor)
-{
-  static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-  const unsigned char *s = (const unsigned char *)*cursor;
-  *cursor += 1;
-  if (s[0] < 0x80) return s[0];
-  uint32_t rune = 0;
-  const int length = rune_length(s[0], &rune);
-  if (length == 0) return 0xFFFD;
-  for (int i = 1; i < length; i++) {
-    if ((s[i] & 0xC0) != 0x80) return 0xFFFD; /* the terminating zero stops here too */
-    rune = rune << 6 | (s[i] & 0x3Fu);
-  }
-  if (rune < least[length] || rune > 0x10FFFF || (rune >= 0xD800 && rune <= 0xDFFF)) return 0xFFFD;
-  *cursor += length - 1;
-  return rune;
-}
-
 void reports_put_rune(reports_text *t, uint32_t rune)
 {
-  char out[4];
-  size_t n = 0;
-  if (rune < 0x80) {
-    out[n++] = (char)rune;
-  } else if (rune < 0x800) {
-    out[n++] = (char)(0xC0 | rune >> 6);
-    out[n++] = (char)(0x80 | (rune & 0x3F));
-  } else if (rune < 0x10000) {
-    out[n++] = (char)(0xE0 | rune >> 12);
-    out[n++] = (char)(0x80 | (rune >> 6 & 0x3F));
-    out[n++] = (char)(0x80 | (rune & 0x3F));
-  } else {
-    out[n++] = (char)(0xF0 | rune >> 18);
-    out[n++] = (char)(0x80 | (rune >> 12 & 0x3F));
-    out[n++] = (char)(0x80 | (rune >> 6 & 0x3F));
-    out[n++] = (char)(0x80 | (rune & 0x3F));
-  }
-  reports_put(t, out, n);
-}
-
-/* C0, DEL, C1, line and paragraph separators, and what reorders the text around it. */
-static bool unsafe_on_terminal(uint32_t rune)
-{
-  return rune < 0x20 || (rune >= 0x7F && rune < 0xA0) || rune == 0x2028 || rune == 0x2029 ||
-         (rune >= 0x200E && rune <= 0x200F) || (rune >= 0x202A && rune <= 0x202E) ||
-         (rune >= 0x2066 && rune <= 0x2069) || rune == 0xFEFF;
+  char out[GCK_RUNE_BYTES];
+  reports_put(t, out, gck_rune_put(rune, out));
 }
 
 size_t reports_put_plain(reports_text *t, const char *text)
 {
   size_t columns = 0;
   for (const char *s = text; *s != '\0';) {
-    const uint32_t rune = reports_rune(&s);
-    if (rune == '\n' || rune == '\t' || rune == '\r') {
-      reports_puts(t, " ");
-      columns++;
-    } else if (unsafe_on_terminal(rune)) {
-      const size_t before = t->size;
-      reports_printf(t, rune < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)rune);
-      columns += t->size - before;
-    } else {
-      reports_put_rune(t, rune);
-      columns++;
-    }
+    char out[GCK_PLAIN_BYTES];
+    columns += gck_plain_next(&s, out);
+    reports_puts(t, out);
   }
   return columns;
 }
@@ -184,7 +117,7 @@ static bool legal_in_xml(uint32_t rune)
 void reports_put_xml(reports_text *t, const char *text, bool attribute)
 {
   for (const char *s = text; *s != '\0';) {
-    const uint32_t rune = reports_rune(&s);
+    const uint32_t rune = gck_rune(&s);
     if (rune == '&') {
       reports_puts(t, "&amp;");
     } else if (rune == '<') {

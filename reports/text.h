@@ -28,10 +28,6 @@ void reports_repeat(reports_text *t, char c, size_t count);
 GCK_MUST_USE gck_status reports_text_done(reports_text *t, char **text, size_t *bytes, gck_diag *diag);
 void reports_text_free(reports_text *t);
 
-/* The next code point of a string that claims to be UTF-8; U+FFFD for each byte that cannot be part of any (overlong
- * forms, surrogates and values beyond U+10FFFF included). Advances by at least one byte; must not be called at the end.
- */
-uint32_t reports_rune(const char **cursor);
 void reports_put_rune(reports_text *t, uint32_t rune);
 
 /* For a terminal: control characters (and the bidirectional overrides) become visible, so that a kernel's name cannot

@@ -693,14 +693,13 @@
     return block;
   }
 
-  /** Exhibits that belong to a gradient stand with it; a table of its worst elements would repeat the digits there. */
+  /** Exhibits that belong to a gradient stand with it. */
   function sortExhibits(run) {
     const byGradient = new Map(run.gradients.map((g) => [g.name, []]));
     const byCheck = run.checks.map((check, k) => (check.exhibits || []).filter((e) => {
       const home = byGradient.get(e.group);
       if (!home || k > 0) return true;                         // the first check is the one of the scores
-      const gradient = run.gradients.find((g) => g.name === e.group);
-      if (!(e.kind === "table" && /^worst elements/i.test(e.title) && gradient.worst.length)) home.push(e);
+      home.push(e);
       return false;
     }));
     return { byGradient, byCheck };

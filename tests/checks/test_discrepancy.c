@@ -283,6 +283,30 @@ static void exhibits_are_made_and_bounded(void **state)
   plant_free(p);
 }
 
+/* Scores of 0 are no scores of 1e-6: the first bin says that it begins at 0, and the last that it has no end. */
+static void the_histogram_covers_every_score(void **state)
+{
+  (void)state;
+  plant *p = plant_make("layernorm rows=5 cols=33 dtype=f32 seed=3 gen=1", NULL);
+  plant_set(p, "dx", 7, INFINITY);
+  plant_judge(p, only);
+  const gck_check_record *c = plant_check(p, "discrepancy");
+  int seen = 0;
+  for (size_t i = 0; i < c->exhibit_count; i++) {
+    const gck_exhibit *e = &c->exhibit[i];
+    if (e->kind != GCK_EXHIBIT_HISTOGRAM || strcmp(e->group, "dx") != 0) continue;
+    double count = 0;
+    for (int64_t k = 0; k < e->cols; k++)
+      count += e->y[k];
+    assert_true(count == 5 * 33);
+    assert_true(e->x[0] == 0 && e->x[12] == 1 && isinf(e->x[e->cols]));
+    assert_true(e->y[0] > 0 && e->y[e->cols - 1] >= 1);
+    seen++;
+  }
+  assert_int_equal(seen, 1);
+  plant_free(p);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -306,6 +330,7 @@ int main(void)
       cmocka_unit_test(ill_conditioned_is_undefined),
       cmocka_unit_test(out_of_range_is_undefined),
       cmocka_unit_test(exhibits_are_made_and_bounded),
+      cmocka_unit_test(the_histogram_covers_every_score),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

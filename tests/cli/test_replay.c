@@ -253,6 +253,7 @@ static void hostile_headers_exit_2(void **state)
   refuse("{\"x\":{\"dtype\":\"F32\",\"shape\":[9223372036854775807,9],\"data_offsets\":[0,4]}}", 4, "overflow");
   refuse("{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "op");
   refuse("{\"__metadata__\":{\"op\":\"nonsense\"}}", 0, "nonsense");
+  refuse("{\"__metadata__\":{\"op\":\"\\u001b[31m\"}}", 0, "\\x1b[31m"); /* shown, not obeyed */
   refuse("{\"__metadata__\":{\"op\":\"softmax\"}}", 0, "hostile.safetensors");
   refuse("{\"__metadata__\":{\"op\":\"softmax\"},\"x\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
          "\"dy\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[24,48]},"

@@ -66,6 +66,28 @@ static void wrong_words_exit_2_and_say_why(void **state)
   }
 }
 
+/* What was typed, or came from a file, is told without giving it the terminal. */
+static void complaints_move_no_cursor(void **state)
+{
+  (void)state;
+  static const char *const hostile[] = {"layernorm rows=\033[2J",
+                                        "\033]0;title\007",
+                                        "replay /tmp/\033[31m",
+                                        "layernorm --\033[31m",
+                                        "layernorm --dtype \xc2\x9b"
+                                        "31m",
+                                        "softmax --kernel /tmp/\033c.so",
+                                        "explain \xe2\x80\xae"};
+  for (size_t k = 0; k < sizeof hostile / sizeof hostile[0]; k++) {
+    said s = program("%s", hostile[k]);
+    assert_int_equal(s.status, 2);
+    assert_true(strstr(s.err, "\\x") != NULL || strstr(s.err, "\\u202e") != NULL);
+    assert_true(strpbrk(s.err, "\033\007") == NULL && strstr(s.err, "\xc2\x9b") == NULL);
+    assert_null(strstr(s.err, "\xe2\x80\xae"));
+    forget(&s);
+  }
+}
+
 static void help_and_version_exit_0_on_stdout(void **state)
 {
   (void)state;
@@ -108,9 +130,9 @@ static void doctor_tells_devices_and_exits_0(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(wrong_words_exit_2_and_say_why),   cmocka_unit_test(help_and_version_exit_0_on_stdout),
-      cmocka_unit_test(list_names_what_there_is),         cmocka_unit_test(explain_counts_by_the_sizes_given),
-      cmocka_unit_test(doctor_tells_devices_and_exits_0),
+      cmocka_unit_test(wrong_words_exit_2_and_say_why),    cmocka_unit_test(complaints_move_no_cursor),
+      cmocka_unit_test(help_and_version_exit_0_on_stdout), cmocka_unit_test(list_names_what_there_is),
+      cmocka_unit_test(explain_counts_by_the_sizes_given), cmocka_unit_test(doctor_tells_devices_and_exits_0),
   };
   return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

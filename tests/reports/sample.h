@@ -40,7 +40,7 @@ static inline gck_exhibit *sample_exhibit(gck_check_record *c, gck_exhibit_kind 
   return e;
 }
 
-/* Half decades from 1e-6 to 1e6, most elements at the low end; `bad` of them beyond 1. */
+/* Half decades, the first from 0 and the last without end; `bad` elements beyond 1. */
 static inline void sample_histogram(gck_check_record *c, const char *gradient, double bad)
 {
   char title[80];
@@ -50,8 +50,9 @@ static inline void sample_histogram(gck_check_record *c, const char *gradient, d
   e->cols = 24;
   e->log_x = e->log_y = true;
   sample_need((e->x = calloc(25, sizeof *e->x)) != NULL && (e->y = calloc(24, sizeof *e->y)) != NULL);
-  for (int k = 0; k <= 24; k++)
+  for (int k = 1; k < 24; k++)
     e->x[k] = pow(10, (k - 12) / 2.0);
+  e->x[24] = INFINITY;
   for (int k = 0; k < 12; k++)
     e->y[k] = floor(40000 * exp(-0.5 * (k - 5) * (k - 5) / 3.0));
   e->y[0] = 4200;
