@@ -94,7 +94,7 @@ static double phase_bytes(const bench *b, int phase)
     if (!b->c.present[t]) continue;
     const bool saved = is_saved(kernel, spec->name);
     const bool forward = spec->role == GCK_ROLE_INPUT || spec->role == GCK_ROLE_OUTPUT || saved;
-    const bool vjp = is_input(spec->role) || spec->role == GCK_ROLE_GRADIENT || saved;
+    const bool vjp = (is_input(spec->role) && !spec->vjp_ignores) || spec->role == GCK_ROLE_GRADIENT || saved;
     if (phase == GCK_PHASE_FORWARD ? forward : vjp) bytes += tensor_bytes(&b->c, t);
   }
   return bytes;
@@ -136,10 +136,11 @@ static gck_status time_case(bench *b, const cli_options *o, const char *line, gc
 {
   bool changed;
   const char *device = o->device != NULL ? o->device : "host";
+  const char *name = o->kernel != NULL && o->kernel[0] == ':' ? o->kernel + 1 : o->kernel;
   char text[GCK_CASE_LINE_BYTES];
   gck_status status = gck_case_parse(&b->c, line, diag);
   if (status == GCK_OK) status = gck_library_open(NULL, device, &b->library, &changed, diag);
-  if (status == GCK_OK) status = gck_runner_open(b->library, b->c.op->name, o->kernel, b->c.dtype, &b->runner, diag);
+  if (status == GCK_OK) status = gck_runner_open(b->library, b->c.op->name, name, b->c.dtype, &b->runner, diag);
   if (status == GCK_OK) status = gck_measure_copy(device, &b->copy_rate, diag);
   if (status == GCK_OK) status = make_inputs(b, diag);
   if (status != GCK_OK) return status;
@@ -190,7 +191,7 @@ int cli_bench(int argc, char **argv)
 {
   static const cli_usage usage = {
       "gradcheck bench", "OP [name=value…]",
-      "Times a built-in kernel's forward and vjp (--kernel takes a name, such as tiled) against the time in which the "
+      "Times a built-in kernel's forward and vjp (--kernel :NAME chooses one) against the time in which the "
       "device could just copy their bytes. Medians of 15 calls with cold caches.",
       CLI_TAKES_KERNEL};
   cli_options options;

@@ -19,7 +19,7 @@ typedef struct chosen_kernel {
   gck_library *library;
 } chosen_kernel;
 
-/* PATH[:NAME]: the last colon splits, unless a file has the whole name. */
+/* PATH[:NAME]: the last colon splits, unless a file has the whole name. :NAME is one of the built-in kernels. */
 static gck_status choose_kernel(const cli_options *o, chosen_kernel *k, gck_diag *diag)
 {
   struct stat info;
@@ -35,6 +35,10 @@ static gck_status choose_kernel(const cli_options *o, chosen_kernel *k, gck_diag
   if (colon != NULL && stat(k->room, &info) != 0) {
     *colon = '\0';
     k->name = colon + 1;
+  }
+  if (k->room[0] == '\0') {
+    k->path = NULL;
+    if (k->device == NULL) k->device = "host";
   }
   return GCK_OK;
 }
@@ -59,10 +63,10 @@ static gck_status case_line(const gck_op *op, const cli_options *o, const char *
 static gck_status note_reproduction(gck_run *run, const cli_options *o, const chosen_kernel *k, gck_diag *diag)
 {
   char said[1024], kernel[4096] = "";
-  if (k->path != NULL) cli_quote(o->kernel, kernel, sizeof kernel);
+  if (o->kernel != NULL) cli_quote(o->kernel, kernel, sizeof kernel);
   (void)gck_declaration_print(&o->declaration, said, sizeof said);
   return gck_record_text(&run->reproduce, diag, "gradcheck %s%s%s%s%s%s%s", run->line,
-                         k->path != NULL ? " --kernel " : "", kernel, k->device != NULL ? " --device " : "",
+                         o->kernel != NULL ? " --kernel " : "", kernel, k->device != NULL ? " --device " : "",
                          k->device != NULL ? k->device : "", said[0] != '\0' ? " " : "", said);
 }
 

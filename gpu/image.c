@@ -32,7 +32,7 @@ void gck_image_guard(const gck_plan *plan, gck_poison poison)
 {
   for (int b = 0; b < plan->buffer_count; b++) {
     const gck_buffer *buffer = &plan->buffer[b];
-    const uint64_t word = gck_guard_word(buffer->view.dtype, poison);
+    const uint64_t word = gck_guard_word(buffer->view.dtype, poison, b);
     gck_pattern_fill(guard_before(plan, buffer), word, plan->guard);
     gck_pattern_fill(guard_after(buffer), word, plan->guard);
   }
@@ -80,7 +80,7 @@ void gck_image_check_guards(const gck_plan *plan, int phase, gck_poison poison, 
   for (int b = 0; b < plan->buffer_count; b++) {
     const gck_buffer *buffer = &plan->buffer[b];
     const char *name = gck_plan_name(plan, buffer);
-    const uint64_t word = gck_guard_word(buffer->view.dtype, poison);
+    const uint64_t word = gck_guard_word(buffer->view.dtype, poison, b);
     const int64_t low = gck_pattern_first_other(guard_before(plan, buffer), word, plan->guard);
     const int64_t high = gck_pattern_first_other(guard_after(buffer), word, plan->guard);
     if (low >= 0)

@@ -21,10 +21,11 @@ uint64_t gck_poison_word(gck_dtype dtype, gck_poison poison)
   return repeat(poison == GCK_POISON_NAN ? 0xa5a5 : 0x5a5a);
 }
 
-uint64_t gck_guard_word(gck_dtype dtype, gck_poison poison)
+uint64_t gck_guard_word(gck_dtype dtype, gck_poison poison, int buffer)
 {
-  if (is_float(dtype)) return repeat(poison == GCK_POISON_NAN ? 0xfffb : 0x797a);
-  return repeat(poison == GCK_POISON_NAN ? 0x9696 : 0x6969);
+  const uint16_t mark = (uint16_t)(buffer & 31); /* low bits of the significand: NaN stays NaN, huge stays huge */
+  if (is_float(dtype)) return repeat((uint16_t)((poison == GCK_POISON_NAN ? 0xfffb : 0x797a) ^ mark));
+  return repeat((uint16_t)((poison == GCK_POISON_NAN ? 0x9696 : 0x6969) ^ mark));
 }
 
 void gck_pattern_fill(void *memory, uint64_t word, size_t bytes)

@@ -5,8 +5,9 @@
 #include "gpu/runner.h"
 
 /* Eight bytes that repeat one element, in a buffer (gck_poison_word, gpu/runner.h) and around it. GCK_DTYPE_NONE: bytes
- * of no known type, a workspace; treated as floats. */
-uint64_t gck_guard_word(gck_dtype dtype, gck_poison poison);
+ * of no known type, a workspace; treated as floats. Buffers have guards of their own, by their number: a kernel that
+ * copies one element too many from one buffer to another must not find the same bits beyond both. */
+uint64_t gck_guard_word(gck_dtype dtype, gck_poison poison, int buffer);
 
 /* Repeats `word`, its lowest byte first. */
 void gck_pattern_fill(void *memory, uint64_t word, size_t bytes);

@@ -54,6 +54,7 @@ static const gck_tensor_spec tensors[] = {
      .mean = 0.25,
      .spread = 0.5,
      .nature = GCK_NATURE_PARAMETER,
+     .vjp_ignores = true,
      .help = "shift per column"},
     {.name = "dy",
      .role = GCK_ROLE_COTANGENT,

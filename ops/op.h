@@ -91,6 +91,7 @@ typedef struct gck_tensor_spec {
   const char *when; /* present only where this holds; NULL: always */
   bool readback;    /* output or saved: vjp may read it back in its stored type (semantics, section 1) */
   bool accumulates; /* gradient: the accumulate contract is offered */
+  bool vjp_ignores; /* input: no gradient depends on it beyond what is saved (a bias; softmax's x, given y) */
   gck_draw draw;
   double mean, spread;
   const char *range; /* GCK_DRAW_INDEX: the size attribute that bounds it */

@@ -3,7 +3,10 @@
  *
  * cuBLAS documents bitwise reproducible results from run to run on one architecture with one stream a handle (its
  * manual, "Results Reproducibility"). Its workspace is the caller's, so that no choice depends on what memory is free,
- * and sums of parts stay in f32. It documents nothing about batches, positions, layouts or alignments: no promise. */
+ * and sums of parts stay in f32. It documents nothing about batches, positions, layouts or alignments: no promise.
+ *
+ * With beta = 1 and a 16-bit result some of its algorithms round the product to 16 bits before they add it (seen at
+ * 48×96×80, bf16 and f16): where something is added in 16 bits, the product goes to f32 in the workspace first. */
 #include "gpu/kernels/linear.cuh"
 
 #include <cublas_v2.h>
@@ -34,7 +37,7 @@ static int open_handle(const gck_call *call, cublasHandle_t *out)
   static thread_local Handle own;
   cublasStatus_t status = own.handle != nullptr ? CUBLAS_STATUS_SUCCESS : cublasCreate(&own.handle);
   if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetStream(own.handle, static_cast<cudaStream_t>(call->stream));
-  if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetWorkspace(own.handle, call->workspace, call->workspace_bytes);
+  if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetWorkspace(own.handle, call->workspace, cublas_workspace);
   if (status == CUBLAS_STATUS_SUCCESS)
     status = cublasSetMathMode(
         own.handle, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
@@ -85,8 +88,8 @@ template <class T> static Layout layout_of(const Matrix<T> &m, int64_t rows, int
 
 /* c (m, n) ← a (m, k)·b (k, n), or c + a·b. A result that lies row by row is computed as cᵀ = bᵀ·aᵀ. */
 template <class T, class O>
-static int product(const gck_call *call, const char *what, const Matrix<const T> &a, const Matrix<const T> &b,
-                   const Matrix<O> &c, int64_t m, int64_t n, int64_t k, bool add, bool tf32)
+static int gemm(const gck_call *call, const char *what, const Matrix<const T> &a, const Matrix<const T> &b,
+                const Matrix<O> &c, int64_t m, int64_t n, int64_t k, bool add, bool tf32)
 {
   using A = Acc<T>;
   if (m == 0 || n == 0) return GCK_KERNEL_OK;
@@ -107,6 +110,35 @@ static int product(const gck_call *call, const char *what, const Matrix<const T>
                                 data_type<T>(), lb.step, &beta, c.data, data_type<O>(), lc.step, compute_type<T>(tf32),
                                 CUBLAS_GEMM_DEFAULT);
   return status == CUBLAS_STATUS_SUCCESS ? GCK_KERNEL_OK : failed(call, what, status);
+}
+
+template <class O> static __global__ void add_rounded(Matrix<O> c, Matrix<const float> product, int64_t m, int64_t n)
+{
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; at < m * n; at += step) {
+    O *out = c.data + at / n * c.row_stride + at % n * c.col_stride;
+    *out = narrow<O>(wide(*out) + product.data[at]);
+  }
+}
+
+/* The same, rounded once also where it is added to 16-bit numbers. */
+template <class T, class O>
+static int product(const gck_call *call, const char *what, const Matrix<const T> &a, const Matrix<const T> &b,
+                   const Matrix<O> &c, int64_t m, int64_t n, int64_t k, bool add, bool tf32)
+{
+  if constexpr (sizeof(O) == 2) {
+    if (add && m > 0 && n > 0) {
+      float *room = reinterpret_cast<float *>(static_cast<char *>(call->workspace) + cublas_workspace);
+      if (call->workspace_bytes < cublas_workspace + static_cast<size_t>(m * n) * sizeof(float))
+        return refuse(call, GCK_KERNEL_FAILED, "%s: the workspace is too small", what);
+      const int code = gemm<T, float>(call, what, a, b, Matrix<float>{room, n, 1}, m, n, k, false, tf32);
+      if (code != GCK_KERNEL_OK) return code;
+      return launched(call, what,
+                      GCK_LAUNCH((add_rounded<O>), dim3(1024), dim3(256), 0, call->stream, c,
+                                 Matrix<const float>{room, n, 1}, m, n));
+    }
+  }
+  return gemm<T, O>(call, what, a, b, c, m, n, k, add, tf32);
 }
 
 /* ---- forward --------------------------------------------------------------------------------------------------- */
@@ -200,9 +232,22 @@ static int vjp_by_cublas(const gck_call *call, bool tf32)
                    [&](auto t) { return all_gradients<typename decltype(t)::type>(call, tf32); });
 }
 
-static size_t workspace(const gck_call *, int)
+static size_t elements(const gck_view *view)
 {
-  return cublas_workspace;
+  size_t count = 1;
+  for (int axis = 0; axis < view->rank; axis++)
+    count *= static_cast<size_t>(view->shape[axis]);
+  return count;
+}
+
+/* cuBLAS's own, and f32 for a product that is added to 16-bit numbers: y onto its bias, dw onto its start. */
+static size_t workspace(const gck_call *call, int phase)
+{
+  const bool vjp = phase == GCK_PHASE_VJP;
+  const gck_view *view = gck_call_view(call, vjp ? "dw" : "y");
+  const bool adds = vjp ? call->accumulate != 0 : gck_call_view(call, "b") != nullptr;
+  const bool narrow_result = view != nullptr && (view->dtype == GCK_ABI_BF16 || view->dtype == GCK_ABI_F16);
+  return cublas_workspace + (adds && narrow_result ? elements(view) * sizeof(float) : 0);
 }
 
 template <bool tf32> static int forward(const gck_call *call)

@@ -31,7 +31,7 @@ static void another_pattern_is_not_taken_for_it(void **state)
   (void)state;
   unsigned char memory[64];
   gck_pattern_fill(memory, gck_poison_word(GCK_F32, GCK_POISON_NAN), sizeof memory);
-  assert_int_equal(gck_pattern_first_other(memory, gck_guard_word(GCK_F32, GCK_POISON_NAN), sizeof memory), 0);
+  assert_int_equal(gck_pattern_first_other(memory, gck_guard_word(GCK_F32, GCK_POISON_NAN, 0), sizeof memory), 0);
 }
 
 enum { ROOM = 512 };
@@ -109,9 +109,21 @@ static void overlapping_layouts_are_known(void **state)
   assert_false(gck_is_disjoint(&overlapping));
 }
 
+/* Else a kernel that copies one element too many would put there what was there. */
+static void buffers_have_guards_of_their_own(void **state)
+{
+  (void)state;
+  static const gck_dtype dtypes[] = {GCK_F64, GCK_F32, GCK_BF16, GCK_F16, GCK_I32, GCK_BOOL};
+  for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+    for (int buffer = 1; buffer < 32; buffer++)
+      assert_true(gck_guard_word(dtypes[d], GCK_POISON_NAN, buffer) !=
+                  gck_guard_word(dtypes[d], GCK_POISON_NAN, buffer - 1));
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(buffers_have_guards_of_their_own),
       cmocka_unit_test(every_changed_byte_is_found_first),
       cmocka_unit_test(another_pattern_is_not_taken_for_it),
       cmocka_unit_test(copies_between_layouts_keep_every_element),
