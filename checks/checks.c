@@ -6,8 +6,8 @@
 const gck_check *const *gck_checks(void)
 {
   static const gck_check *const table[] = {
-      &checks_discrepancy, &checks_bias, &checks_forward, &checks_difference, &checks_memory,
-      &checks_determinism, NULL};
+      &checks_discrepancy, &checks_bias,        &checks_forward, &checks_difference,
+      &checks_memory,      &checks_determinism, &checks_race,    NULL};
   return table;
 }
 

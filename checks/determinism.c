@@ -36,14 +36,14 @@ typedef struct variant {
 /* Forward and reverse threads, first and last ready thread first, blocks in three orders. One OS thread where the order
  * itself is the point. */
 static const variant host_variants[] = {
-    {"the same again", {GCK_ORDER_FORWARD, GCK_ORDER_FORWARD, false, 0, 0}},
-    {"threads forward, last ready first", {GCK_ORDER_FORWARD, GCK_ORDER_FORWARD, true, 0, 1}},
-    {"threads reversed", {GCK_ORDER_REVERSE, GCK_ORDER_FORWARD, false, 0, 1}},
-    {"threads reversed, last ready first", {GCK_ORDER_REVERSE, GCK_ORDER_FORWARD, true, 0, 1}},
-    {"blocks reversed", {GCK_ORDER_FORWARD, GCK_ORDER_REVERSE, false, 0, 1}},
-    {"threads and blocks reversed, last ready first", {GCK_ORDER_REVERSE, GCK_ORDER_REVERSE, true, 0, 1}},
-    {"threads and blocks shuffled", {GCK_ORDER_RANDOM, GCK_ORDER_RANDOM, false, 1, 1}},
-    {"threads and blocks shuffled, last ready first", {GCK_ORDER_RANDOM, GCK_ORDER_RANDOM, true, 2, 1}},
+    {"the same again", {GCK_ORDER_FORWARD, GCK_ORDER_FORWARD, false, 0, 0, 0}},
+    {"threads forward, last ready first", {GCK_ORDER_FORWARD, GCK_ORDER_FORWARD, true, 0, 1, 0}},
+    {"threads reversed", {GCK_ORDER_REVERSE, GCK_ORDER_FORWARD, false, 0, 1, 0}},
+    {"threads reversed, last ready first", {GCK_ORDER_REVERSE, GCK_ORDER_FORWARD, true, 0, 1, 0}},
+    {"blocks reversed", {GCK_ORDER_FORWARD, GCK_ORDER_REVERSE, false, 0, 1, 0}},
+    {"threads and blocks reversed, last ready first", {GCK_ORDER_REVERSE, GCK_ORDER_REVERSE, true, 0, 1, 0}},
+    {"threads and blocks shuffled", {GCK_ORDER_RANDOM, GCK_ORDER_RANDOM, false, 1, 1, 0}},
+    {"threads and blocks shuffled, last ready first", {GCK_ORDER_RANDOM, GCK_ORDER_RANDOM, true, 2, 1, 0}},
 };
 
 static int64_t largest_ulps(const gck_tensor *a, const gck_tensor *b)

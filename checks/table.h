@@ -10,5 +10,6 @@ extern const gck_check checks_forward;
 extern const gck_check checks_difference;
 extern const gck_check checks_memory;
 extern const gck_check checks_determinism;
+extern const gck_check checks_race;
 
 #endif

@@ -3,12 +3,14 @@
 # Builds one kernel library for each device that the sources can run on, and one ctest entry for each of its cases:
 #   .c, .cpp   cpu: host pointers, an ordinary thread
 #   .cu        host: the CPU, through the SIMT executor; and cuda where the project has enabled the language CUDA
+#              for the host a second time, <name>-host-race.so, with every memory access watched for races (GNU C++)
 # Targets are <name>-<device>; tests gradcheck.<op>.<name>.<device>[.k]. A cuda test is skipped where no device is.
 #   NAME     default: the first source's name without its ending
 #   DTYPES   as --dtype takes them: "f32,bf16" or "all" (default)
 #   CASES    default: one, with the op's default sizes
 #   OPTIONS  further words for gradcheck, such as intermediates=storage
 include_guard(GLOBAL)
+include(${CMAKE_CURRENT_LIST_DIR}/GradcheckRace.cmake)
 
 function(gradcheck_add_kernel)
   cmake_parse_arguments(arg "" "OP;NAME;DTYPES" "CASES;OPTIONS;LINK" ${ARGN})
@@ -35,6 +37,11 @@ function(gradcheck_add_kernel)
 
   foreach(device IN LISTS devices)
     gradcheck_kernel_library_(${arg_NAME}-${device} ${device} "${arg_UNPARSED_ARGUMENTS}" "${arg_LINK}")
+    if(device STREQUAL "host" AND TARGET gradcheck::race AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      gradcheck_kernel_library_(${arg_NAME}-host-race ${device} "${arg_UNPARSED_ARGUMENTS}" "${arg_LINK};gradcheck::race")
+      target_compile_options(${arg_NAME}-host-race PRIVATE ${GCK_RACE_OPTIONS})
+      add_dependencies(${arg_NAME}-host ${arg_NAME}-host-race)
+    endif()
     gradcheck_kernel_tests_(${arg_NAME} ${device} ${arg_OP} ${arg_DTYPES} "${arg_CASES}" "${arg_OPTIONS}")
   endforeach()
 endfunction()

@@ -18,6 +18,20 @@ function(gck_simt_library)
   target_compile_options(gck_simt PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O2>)
 endfunction()
 
+# gck_race: what watched kernels call at every access. It must not be instrumented itself, nor linked with libtsan.
+set(GCK_HAVE_RACE OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT GCK_SANITIZE)
+  set(GCK_HAVE_RACE ON)
+endif()
+include(${CMAKE_CURRENT_LIST_DIR}/GradcheckRace.cmake) # GCK_RACE_OPTIONS
+
+function(gck_race_library)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/gpu/race/*.cpp)
+  add_library(gck_race STATIC ${sources})
+  target_link_libraries(gck_race PRIVATE gck_flags PUBLIC gck_simt)
+  target_compile_options(gck_race PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O2>)
+endfunction()
+
 # gck_host_wrapper(output cu): a one-line .cpp that includes the .cu, so that no source property is needed.
 function(gck_host_wrapper output cu)
   get_filename_component(name ${cu} NAME_WE)
@@ -48,6 +62,14 @@ function(gck_kernels)
   target_link_libraries(gradcheck-host PRIVATE gck_flags gck_simt)
   target_compile_options(gradcheck-host PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O2>)
   gck_kernel_library(gradcheck-host)
+  if(GCK_HAVE_RACE)
+    gck_race_library()
+    add_library(gradcheck-host-race MODULE ${wrappers} ${CMAKE_SOURCE_DIR}/gpu/kernels/table.cpp)
+    target_link_libraries(gradcheck-host-race PRIVATE gck_flags gck_race)
+    target_compile_options(gradcheck-host-race PRIVATE ${GCK_RACE_OPTIONS})
+    gck_kernel_library(gradcheck-host-race)
+    add_dependencies(gradcheck-host gradcheck-host-race) # whoever wants the kernels wants them watched too
+  endif()
 
   if(GCK_HAVE_CUDA)
     # The device comes along (gpu/cuda/cuda_device.h says why), with core/status.c, so that the library stands alone.

@@ -11,6 +11,8 @@
 #include "core/status.h"
 #include "gpu/runner.h"
 
+struct gck_simt_watch;
+
 typedef struct gck_device {
   size_t struct_size;
   const char *name;   /* "cpu", "host", "cuda" */
@@ -38,6 +40,10 @@ typedef struct gck_device {
 
   /* What gck_call.stream gets. Valid until the next call of `stream` or `close`. */
   void *(*stream)(void *session, const gck_schedule *schedule);
+
+  /* From now on launches through `stream` are watched, and told in the record that a kernel's stream carries; NULL ends
+   * it. NULL where the device cannot. */
+  void (*watch)(void *session, struct gck_simt_watch *watch);
 
   /* Seconds from start to the end of all work queued since; `clock_stop` waits as `synchronise` does. */
   gck_status (*clock_start)(void *session, gck_diag *diag);

@@ -11,6 +11,7 @@
 typedef struct session {
   double begin;
   gck_simt_stream stream;
+  gck_simt_watch *watch;
 } session;
 
 static bool describe(char *text, size_t bytes)
@@ -40,8 +41,15 @@ static void *stream(void *state, const gck_schedule *schedule)
                          .blocks = order(schedule->blocks),
                          .lifo = schedule->lifo,
                          .seed = schedule->seed,
-                         .os_threads = schedule->os_threads};
+                         .os_threads = schedule->os_threads,
+                         .fill = schedule->fill,
+                         .watch = ((session *)state)->watch};
   return s;
+}
+
+static void watch(void *state, gck_simt_watch *record)
+{
+  ((session *)state)->watch = record;
 }
 
 /* Launches return when they are done; what went wrong in one waits in the stream. */
@@ -83,6 +91,7 @@ const gck_device gck_device_host = {
     .fill = gck_host_fill,
     .synchronise = synchronise,
     .stream = stream,
+    .watch = watch,
     .clock_start = clock_start,
     .clock_stop = clock_stop,
     .copy_within = gck_host_copy_in,

@@ -7,6 +7,8 @@
 #include "gpu/kernel_table.h"
 #include "gpu/library.h"
 #include "gpu/plan.h"
+#include "gpu/runner_watch.h"
+#include "gpu/simt/watch.h"
 #include "gpu/strided.h"
 
 #include <stdio.h>
@@ -16,6 +18,8 @@
 enum { MEMORY_GRAIN = 65536 }; /* allocations are rounded up, so that neighbouring sizes reuse them */
 
 struct gck_runner {
+  const gck_library *library;
+  gck_library *own; /* the library, where it was opened for this runner */
   const gck_kernel *kernel;
   const gck_op *op;
   const gck_device *device;
@@ -84,6 +88,7 @@ gck_status gck_runner_open(const gck_library *library, const char *op, const cha
   if (kernel == NULL) return not_found(library, op, name, dtype, diag);
   gck_runner *made = calloc(1, sizeof *made);
   if (made == NULL) return gck_fail(diag, GCK_E_MEMORY, "runner", NULL, "out of memory");
+  made->library = library;
   made->kernel = kernel;
   made->op = gck_op_find(kernel->op);
   made->declaration = gck_declaration_default();
@@ -115,6 +120,7 @@ void gck_runner_close(gck_runner *runner)
     release(runner);
     runner->device->close(runner->session);
   }
+  gck_library_close(runner->own);
   free(runner);
 }
 
@@ -409,6 +415,50 @@ gck_status gck_runner_run(gck_runner *runner, const gck_request *request, gck_re
   if (status == GCK_OK) return GCK_OK;
   gck_response_free(response);
   return gck_fail(diag, status, failure.where, failure.hint, "%s", failure.text);
+}
+
+/* ---- watched runs ----------------------------------------------------------------------------------------------- */
+
+const gck_library *gck_runner_library(const gck_runner *runner)
+{
+  return runner->library;
+}
+
+void gck_runner_own(gck_runner *runner, gck_library *library)
+{
+  runner->own = library;
+}
+
+/* What the kernel is handed: bodies without their guards. A result starts undefined, and so does a workspace. */
+static int list_regions(const gck_plan *plan, const char *memory, gck_simt_region *region)
+{
+  for (int b = 0; b < plan->buffer_count; b++) {
+    const gck_buffer *buffer = &plan->buffer[b];
+    region[b] = (gck_simt_region){.name = gck_plan_name(plan, buffer),
+                                  .begin = memory + buffer->begin,
+                                  .bytes = buffer->bytes,
+                                  .undefined = !buffer->given};
+  }
+  return plan->buffer_count;
+}
+
+gck_status gck_runner_run_recorded(gck_runner *runner, const gck_request *request, gck_response *response,
+                                   gck_simt_watch *record, gck_diag *diag)
+{
+  gck_simt_region region[GCK_MAX_BUFFERS];
+  memset(response, 0, sizeof *response);
+  gck_status status = check_request(runner, request, diag);
+  if (status == GCK_OK) status = prepare_plan(runner, request, response, diag);
+  if (status != GCK_OK) return status;
+  record->region_count = list_regions(&runner->plan, runner->memory, region);
+  record->regions = region;
+  runner->device->watch(runner->session, record);
+  status = gck_runner_run(runner, request, response, diag);
+  runner->device->watch(runner->session, NULL);
+  if (record->state != NULL) record->release(record->state);
+  record->state = NULL;
+  record->regions = NULL;
+  return status;
 }
 
 void gck_response_free(gck_response *response)

@@ -44,6 +44,7 @@ typedef struct gck_schedule {
   bool lifo; /* the thread that became ready last runs first */
   uint64_t seed;
   int os_threads; /* 0: as many as there are cores */
+  uint8_t fill;   /* what shared memory holds before every block; 0: 0xFF, NaN in every floating-point type */
 } gck_schedule;
 
 /* What fills outputs, workspace and padding before the call: NaN or a huge finite value; for integers and truth values
@@ -99,5 +100,44 @@ typedef struct gck_response {
 GCK_MUST_USE gck_status gck_runner_run(gck_runner *runner, const gck_request *request, gck_response *response,
                                        gck_diag *diag);
 void gck_response_free(gck_response *response);
+
+/* ---- watched runs (host device) ---------------------------------------------------------------------------------- */
+
+/* An access that a watched run told of. */
+typedef struct gck_access {
+  char source[160]; /* "softmax.cu:41", or "mine-race.so+0x1a2b" where no line is known */
+  bool write, atomic;
+  unsigned block[3], thread[3];
+} gck_access;
+
+typedef enum gck_hazard_kind {
+  GCK_HAZARD_RACE,     /* two accesses to the same bytes, one of them writes, and nothing orders them */
+  GCK_HAZARD_UNWRITTEN /* a read of what nobody has written: `later` alone */
+} gck_hazard_kind;
+
+typedef struct gck_hazard {
+  gck_hazard_kind kind;
+  char kernel[64];
+  char memory[64]; /* "dx", "workspace", "shared sums" */
+  int64_t offset;  /* bytes */
+  gck_access earlier, later;
+  int64_t times;
+} gck_hazard;
+
+enum { GCK_MAX_HAZARDS = 16 };
+
+typedef struct gck_watch {
+  gck_hazard hazard[GCK_MAX_HAZARDS]; /* one for each pair of source places */
+  int hazard_count;
+  int64_t launches, accesses;
+} gck_watch;
+
+/* The same kernel in its watched form, which lies beside its library: mine-host-race.so beside mine-host.so. Closed by
+ * gck_runner_close. GCK_E_UNSUPPORTED with the reason where there is none. */
+GCK_MUST_USE gck_status gck_runner_open_watched(const gck_runner *runner, gck_runner **watched, gck_diag *diag);
+
+/* Runs as gck_runner_run does, on a runner of gck_runner_open_watched, and tells what its accesses showed. */
+GCK_MUST_USE gck_status gck_runner_watch(gck_runner *watched, const gck_request *request, gck_response *response,
+                                         gck_watch *watch, gck_diag *diag);
 
 #endif

@@ -20,7 +20,6 @@ constexpr size_t zone_bytes = 64;
 constexpr size_t base_align = 1024;
 constexpr size_t total_bytes = Arena::capacity + Arena::max_arrays * (zone_bytes + 256) + zone_bytes;
 constexpr unsigned char zone_fill = 0xA5;
-constexpr unsigned char poison = 0xFF; /* a NaN in every floating-point type, −1 in every integer */
 
 size_t round_up(size_t value, size_t align)
 {
@@ -33,7 +32,7 @@ Arena::Arena() : memory_(new unsigned char[total_bytes + base_align]), base_(nul
 {
   const uintptr_t address = reinterpret_cast<uintptr_t>(memory_.get());
   base_ = memory_.get() + (round_up(address, base_align) - address);
-  reset();
+  reset(0xFF);
 }
 
 Arena::~Arena()
@@ -47,8 +46,9 @@ void Arena::make_zone(size_t begin, size_t end)
   ASAN_POISON_MEMORY_REGION(base_ + begin, end - begin);
 }
 
-void Arena::reset()
+void Arena::reset(unsigned char fill)
 {
+  fill_ = fill;
   ASAN_UNPOISON_MEMORY_REGION(base_, end_);
   count_ = 0;
   used_ = 0;
@@ -73,12 +73,29 @@ void *Arena::array(const void *key, size_t bytes, size_t align, const char *name
   if (array.zone_end > total_bytes) return nullptr;
   ASAN_UNPOISON_MEMORY_REGION(base_ + end_, array.zone_end - end_);
   make_zone(end_, array.offset);
-  memset(base_ + array.offset, poison, bytes);
+  memset(base_ + array.offset, fill_, bytes);
   make_zone(array.offset + bytes, array.zone_end);
   count_++;
   used_ += bytes;
   end_ = array.zone_end;
   return base_ + array.offset;
+}
+
+size_t Arena::bytes()
+{
+  return total_bytes;
+}
+
+const char *Arena::name_at(const void *address, size_t *offset) const
+{
+  const size_t at = static_cast<size_t>(static_cast<const unsigned char *>(address) - base_);
+  for (size_t i = 0; i < count_; i++) {
+    const Array &array = arrays_[i];
+    if (at < array.offset || at >= array.offset + array.bytes) continue;
+    *offset = at - array.offset;
+    return array.name;
+  }
+  return nullptr;
 }
 
 std::string Arena::damage() const

@@ -23,15 +23,25 @@ public:
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
 
-  /* Forgets all arrays: a new block begins. */
-  void reset();
+  /* Forgets all arrays: a new block begins, whose arrays start full of `fill`. */
+  void reset(unsigned char fill);
 
-  /* The array with this key, made at the first call in a block and filled with 0xFF. NULL if shared memory is used up.
-   * `name` must stay valid until the next reset. */
+  /* The array with this key, made and filled at the first call in a block. NULL if shared memory is used up. `name`
+   * must stay valid until the next reset. */
   void *array(const void *key, size_t bytes, size_t align, const char *name);
 
   /* The name of an array with a changed red zone beside it, with the side and the distance, or "". */
   std::string damage() const;
+
+  /* All arrays lie in bytes() bytes from begin() on. */
+  const unsigned char *begin() const
+  {
+    return base_;
+  }
+  static size_t bytes();
+
+  /* The array that holds this byte, and where in it; NULL if none does. */
+  const char *name_at(const void *address, size_t *offset) const;
 
 private:
   struct Array {
@@ -44,6 +54,7 @@ private:
   unsigned char *base_; /* 1024-byte aligned */
   Array arrays_[max_arrays];
   size_t count_ = 0, used_ = 0, end_ = 0;
+  unsigned char fill_ = 0xFF;
 };
 
 } // namespace gck::simt

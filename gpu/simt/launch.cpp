@@ -12,6 +12,10 @@
 namespace gck::simt
 {
 
+/* The watcher behind a request for one; defined by gpu/race/ where a kernel library is compiled for it. */
+__attribute__((weak, visibility("hidden"))) Watcher *watcher_for(gck_simt_watch *watch, const Grid &grid);
+__attribute__((weak, visibility("hidden"))) void watching_ends();
+
 namespace
 {
 
@@ -223,6 +227,26 @@ std::string check(const dim3 &grid, const dim3 &block, size_t dynamic_bytes)
   return "";
 }
 
+/* While it lives the launch is watched, if that was asked for and can be. */
+class Watched
+{
+public:
+  Watched(Grid &grid, gck_simt_watch *watch)
+  {
+    if (watch != nullptr && watcher_for != nullptr) grid.watcher = watcher_for(watch, grid);
+    on_ = grid.watcher != nullptr;
+  }
+  ~Watched()
+  {
+    if (on_) watching_ends();
+  }
+  Watched(const Watched &) = delete;
+  Watched &operator=(const Watched &) = delete;
+
+private:
+  bool on_;
+};
+
 int report(gck_simt_stream *stream, const std::string &error)
 {
   snprintf(last_error, sizeof last_error, "%s", error.c_str());
@@ -246,8 +270,14 @@ int launch_grid(const char *kernel, dim3 grid, dim3 block, size_t dynamic_bytes,
   const std::string wrong = check(grid, block, dynamic_bytes);
   if (!wrong.empty()) return report(stream, "kernel " + std::string(kernel) + " cannot be launched: " + wrong);
   try {
-    const Grid g = {kernel, grid, block, dynamic_bytes, call, arguments, how.threads, how.lifo != 0, how.seed};
-    const unsigned helpers = helpers_for(g, how.os_threads);
+    Grid g = {kernel,      grid,
+              block,       dynamic_bytes,
+              call,        arguments,
+              how.threads, how.lifo != 0,
+              how.seed,    how.fill != 0 ? how.fill : static_cast<unsigned char>(0xFF),
+              nullptr};
+    const Watched watched(g, how.watch);
+    const unsigned helpers = g.watcher != nullptr ? 0 : helpers_for(g, how.os_threads);
     Job job(g, how.blocks, helpers);
     crew().run(job, helpers);
     return job.failed() ? report(stream, job.error()) : 0;

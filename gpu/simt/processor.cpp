@@ -177,7 +177,9 @@ void Processor::suspend()
 
 bool Processor::run(const Grid &grid, uint64_t number)
 {
+  arena_.reset(grid.fill);
   start_block(grid, number);
+  if (grid.watcher != nullptr) grid.watcher->block_begins(*this, number);
   if (grid.dynamic_bytes != 0) {
     dynamic_ = arena_.array(this, grid.dynamic_bytes, 256, "dynamic");
     if (dynamic_ == nullptr) fail("more dynamic shared memory than a block may have");
@@ -191,7 +193,6 @@ bool Processor::run(const Grid &grid, uint64_t number)
       error_ =
           "kernel " + std::string(grid.kernel) + ", block " + text(here.block) + ": something was written " + damage;
   }
-  arena_.reset();
   here.processor = nullptr;
   return error_.empty();
 }
@@ -335,6 +336,7 @@ void Processor::release_block()
     if (!threads_[i].done) order[count++] = i;
   arrived_ = 0;
   epoch_++;
+  if (grid_->watcher != nullptr) grid_->watcher->barrier();
   push_in_order(order, count);
 }
 
@@ -359,6 +361,7 @@ const Lane *Processor::collective(Kind kind, uint32_t mask, const uint64_t *word
     if (finish != nullptr) finish(lanes, mask);
     m.arrived = 0;
     m.generation++;
+    if (kind == Kind::sync && grid_->watcher != nullptr) grid_->watcher->warp_meets(number, mask);
     release_warp(number * warp_size, mask);
   }
   suspend();

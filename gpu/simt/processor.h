@@ -40,6 +40,18 @@ struct Lane {
 /* Runs once, in the last lane to arrive, over all 32 lanes (those outside the mask hold old values). */
 using Finish = void (*)(Lane *lanes, uint32_t mask);
 
+class Processor;
+
+/* Told what orders memory accesses: the race detector's side of the executor. */
+class Watcher
+{
+public:
+  virtual ~Watcher() = default;
+  virtual void block_begins(const Processor &processor, uint64_t number) = 0;
+  virtual void barrier() = 0;                                /* all live threads of the block have met */
+  virtual void warp_meets(unsigned warp, uint32_t mask) = 0; /* these lanes, at __syncwarp */
+};
+
 /* A launch, as the blocks see it. */
 struct Grid {
   const char *kernel; /* its name in the source */
@@ -50,6 +62,8 @@ struct Grid {
   gck_simt_order threads;
   bool lifo;
   uint64_t seed;
+  unsigned char fill; /* of shared memory */
+  Watcher *watcher;   /* NULL: nobody watches */
 };
 
 class Processor
@@ -74,6 +88,10 @@ public:
   int barrier(int predicate, Site site); /* the number of threads with predicate != 0 */
   const Lane *collective(Kind kind, uint32_t mask, const uint64_t *words, size_t count, Finish finish, Site site);
   void *shared(const void *key, size_t bytes, size_t align, const char *name);
+  const Arena &arena() const
+  {
+    return arena_;
+  }
   void *dynamic_shared() const
   {
     return dynamic_;

@@ -3,8 +3,7 @@
 #ifndef GCK_GPU_SIMT_STREAM_H
 #define GCK_GPU_SIMT_STREAM_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "gpu/simt/watch.h"
 
 enum { GCK_SIMT_ERROR_BYTES = 512 };
 
@@ -18,6 +17,8 @@ typedef struct gck_simt_stream {
   uint64_t seed;  /* of the random orders */
   int os_threads; /* blocks are spread over so many OS threads; 0: as many as there are cores; 1: replays atomics */
   char error[GCK_SIMT_ERROR_BYTES]; /* the first failed launch, in words; the caller clears it */
+  unsigned char fill;               /* the byte that fills shared memory before every block; 0: 0xFF */
+  gck_simt_watch *watch;            /* accesses are watched, on one OS thread; NULL: they are not */
 } gck_simt_stream;
 
 #endif

@@ -1,0 +1,58 @@
+/* Judging a planted kernel on the host device by some checks. */
+#ifndef GCK_TESTS_CHECKS_PLANTED_H
+#define GCK_TESTS_CHECKS_PLANTED_H
+
+#include "plant.h"
+
+typedef struct trial {
+  gck_library *library;
+  gck_runner *runner;
+  gck_case c;
+  gck_report report;
+  gck_diag diag;
+  gck_run *run;
+} trial;
+
+static inline void ok(trial *t, gck_status st)
+{
+  if (st != GCK_OK) print_error("%s: %s (%s)\n", t->diag.where, t->diag.text, t->diag.hint);
+  assert_int_equal(st, GCK_OK);
+}
+
+/* `path` NULL: the built-in kernels. */
+static inline void judge_at(trial *t, const char *path, const char *kernel, const char *line, gck_options o)
+{
+  memset(t, 0, sizeof *t);
+  print_message("kernel %s, case: %s\n", kernel != NULL ? kernel : "built in", line);
+  bool changed = false;
+  o.seed = 1;
+  ok(t, gck_case_parse(&t->c, line, &t->diag));
+  ok(t, gck_library_open(path, "host", &t->library, &changed, &t->diag));
+  ok(t, gck_runner_open(t->library, t->c.op->name, kernel, t->c.dtype, &t->runner, &t->diag));
+  ok(t, gck_judge_case(&t->c, t->runner, NULL, &o, &t->report, &t->diag));
+  gck_report_conclude(&t->report);
+  t->run = &t->report.run[0];
+  for (size_t i = 0; i < t->run->check_count; i++) {
+    const gck_check_record *r = &t->run->check[i];
+    print_message("  %s: %s (%s)\n", r->name, gck_verdict_name(r->verdict), r->reason != NULL ? r->reason : "");
+    for (size_t k = 0; k < r->finding_count; k++)
+      print_message("    %s\n", r->finding[k].what);
+  }
+}
+
+static inline void done(trial *t)
+{
+  gck_report_free(&t->report);
+  gck_runner_close(t->runner);
+  gck_library_close(t->library);
+}
+
+static inline const gck_check_record *check_of(const trial *t, const char *name)
+{
+  for (size_t i = 0; i < t->run->check_count; i++)
+    if (strcmp(t->run->check[i].name, name) == 0) return &t->run->check[i];
+  fail_msg("no check %s", name);
+  return NULL;
+}
+
+#endif
