@@ -1,7 +1,9 @@
-/* The first diagnoses: is what the kernel returned another simple function of the reference? Every candidate is put
+/* Diagnoses: is what the kernel returned another simple function of the reference? Every candidate is put
  * to the same element test as the reference, over the elements that failed; one that passes there is the explanation,
  * and it is said whether the other elements agree with it too. */
 #include "checks/diagnose.h"
+#include "checks/accuse.h"
+#include "checks/fit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -92,36 +94,62 @@ static bool is_zero(double x)
   return x == 0;
 }
 
-static bool diagnose_class(const checks_suspicion *s, char *text, size_t bytes, char *advice, size_t room)
+static bool diagnose_class(const checks_suspicion *s, checks_diagnosis *d)
 {
   const char *each = s->tally->failed == 1 ? "the wrong element is" : "every wrong element is";
   if (all_failed(s, is_nan)) {
-    (void)snprintf(text, bytes, "%s NaN", each);
-    (void)snprintf(advice, room,
+    (void)snprintf(d->text, sizeof d->text, "%s NaN", each);
+    (void)snprintf(d->advice, sizeof d->advice,
                    "memory that was never written is NaN here; else look for 0/0, inf - inf, or the root of a "
                    "negative variance");
   } else if (all_failed(s, is_infinite)) {
-    (void)snprintf(text, bytes, "%s infinite", each);
-    (void)snprintf(advice, room, "look for a division by zero or an overflow before the store");
+    (void)snprintf(d->text, sizeof d->text, "%s infinite", each);
+    (void)snprintf(d->advice, sizeof d->advice, "look for a division by zero or an overflow before the store");
   } else if (all_failed(s, is_zero)) {
-    (void)snprintf(text, bytes, "%s 0", each);
-    (void)snprintf(advice, room, "look for a store that is skipped after the buffer was cleared, or a loop bound");
+    (void)snprintf(d->text, sizeof d->text, "%s 0", each);
+    (void)snprintf(d->advice, sizeof d->advice,
+                   "look for a store that is skipped after the buffer was cleared, or a loop bound");
   } else {
     return false;
   }
   return true;
 }
 
-static bool diagnose_sign(const checks_suspicion *s, char *text, size_t bytes)
+static bool diagnose_sign(const checks_suspicion *s, checks_diagnosis *d)
 {
   fit f = fit_candidate(s, (candidate){.scale = -1, .term = -1});
   if (!explains(f)) return false;
-  (void)snprintf(text, bytes, "%s has the wrong sign%s", s->name, extent(f));
+  (void)snprintf(d->text, sizeof d->text, "%s has the wrong sign%s", s->name, extent(f));
   return true;
 }
 
+/* Wrong formulas by name (reference/<op>_suspects.c). */
+static gck_status diagnose_suspects(const checks_suspicion *s, checks_diagnosis *d, gck_diag *diag)
+{
+  checks_accusation a;
+  gck_status st = checks_accuse(s, &a, diag);
+  if (st != GCK_OK || a.suspect[0] == NULL) return st;
+  const gck_suspect *first = a.suspect[0], *second = a.suspect[1];
+  d->suspect[0] = first;
+  d->suspect[1] = second;
+  const char *where = a.everywhere ? "" : " in the elements that are wrong";
+  size_t used = (size_t)snprintf(d->text, sizeof d->text, "%s is what a kernel returns %s", s->name, first->sentence);
+  if (second != NULL && used < sizeof d->text)
+    used += (size_t)snprintf(d->text + used, sizeof d->text - used, ", and %s", second->sentence);
+  if (used < sizeof d->text && a.ulps <= 16)
+    used += (size_t)snprintf(d->text + used, sizeof d->text - used, ", to %.2g ulp%s", a.ulps, where);
+  else if (used < sizeof d->text)
+    used +=
+        (size_t)snprintf(d->text + used, sizeof d->text - used, ", which leaves %.2g of the error%s", a.left, where);
+  if (a.rival != NULL && used < sizeof d->text)
+    (void)snprintf(d->text + used, sizeof d->text - used, " (or, the same here, %s)", a.rival->sentence);
+  (void)snprintf(d->advice, sizeof d->advice, "%s%s%s", first->advice, second != NULL ? "; " : "",
+                 second != NULL ? second->advice : "");
+  return GCK_OK;
+}
+
 /* One term missing, counted twice, or with the wrong sign. One or two elements fit too easily to be believed. */
-static bool diagnose_terms(const checks_suspicion *s, char *text, size_t bytes)
+static bool diagnose_terms(const checks_suspicion *s, checks_diagnosis *d)
 {
   static const double weight[] = {-1, 1, -2};
   static const char *const how[] = {"without its term", "with twice its term", "with the wrong sign of its term"};
@@ -131,8 +159,8 @@ static bool diagnose_terms(const checks_suspicion *s, char *text, size_t bytes)
       fit f = fit_candidate(s, (candidate){.scale = 1, .weight = weight[w], .term = k});
       if (!explains(f)) continue;
       const char *term = s->terms != NULL && s->terms[k] != NULL ? s->terms[k] : "?";
-      (void)snprintf(text, bytes, "%s equals the reference %s %s (number %d of %d) to %.2g ulp%s", s->name, how[w],
-                     term, k + 1, s->e->term_count, f.ulps, extent(f));
+      (void)snprintf(d->text, sizeof d->text, "%s equals the reference %s %s (number %d of %d) to %.2g ulp%s", s->name,
+                     how[w], term, k + 1, s->e->term_count, f.ulps, extent(f));
       return true;
     }
   }
@@ -140,7 +168,7 @@ static bool diagnose_terms(const checks_suspicion *s, char *text, size_t bytes)
 }
 
 /* One factor for all failed elements. */
-static bool diagnose_scale(const checks_suspicion *s, char *text, size_t bytes)
+static bool diagnose_scale(const checks_suspicion *s, checks_diagnosis *d)
 {
   double yv = 0;
   double vv = 0;
@@ -153,17 +181,51 @@ static bool diagnose_scale(const checks_suspicion *s, char *text, size_t bytes)
   if (s->tally->failed < 8 || !isfinite(ratio)) return false;
   fit f = fit_candidate(s, (candidate){.scale = ratio, .term = -1});
   if (!explains(f)) return false;
-  (void)snprintf(text, bytes, "%s is %.9g times what it must be%s", s->name, ratio, extent(f));
+  (void)snprintf(d->text, sizeof d->text, "%s is %.9g times what it must be%s", s->name, ratio, extent(f));
   return true;
 }
 
-void checks_diagnose(const checks_suspicion *s, char *text, size_t bytes, char *advice, size_t advice_bytes)
+/* Any other mixture of the terms: y − Σ factor·term within what each element may lose, for all that failed. */
+static bool mixture_explains(const checks_suspicion *s, const checks_fit *f)
 {
-  text[0] = '\0';
-  advice[0] = '\0';
-  if (s->tally->failed == 0) return;
-  if (diagnose_class(s, text, bytes, advice, advice_bytes)) return;
-  if (diagnose_sign(s, text, bytes)) return;
-  if (diagnose_terms(s, text, bytes)) return;
-  (void)diagnose_scale(s, text, bytes);
+  int64_t failed = 0;
+  for (int64_t i = 0; i < s->tally->count; i++) {
+    if (s->tally->state[i] != CHECKS_BAD) continue;
+    checks_target t = checks_target_of(s->e, i);
+    double grown = 1;
+    t.value = t.low = 0;
+    for (int k = 0; k < f->terms; k++) {
+      t.value += f->factor[k] * s->e->term[k][i];
+      t.own += 4 * f->error[k] * fabs(s->e->term[k][i]);
+      grown = fmax(grown, fabs(f->factor[k]));
+    }
+    t.allowed *= 2 * grown;
+    if (!checks_passes(checks_error(s->store, s->y[i], t), t)) return false;
+    failed += 1;
+  }
+  return failed >= 8;
+}
+
+static bool diagnose_mixture(const checks_suspicion *s, checks_diagnosis *d)
+{
+  checks_fit f;
+  if (s->e->term_count < 2 || !checks_fit_terms(s->store, s->y, s->e, &f) || !mixture_explains(s, &f)) return false;
+  size_t used = (size_t)snprintf(d->text, sizeof d->text, "the terms of %s do not enter once each:", s->name);
+  for (int k = 0; k < f.terms && used < sizeof d->text; k++) {
+    const char *term = s->terms != NULL && s->terms[k] != NULL ? s->terms[k] : "?";
+    used += (size_t)snprintf(d->text + used, sizeof d->text - used, "%s %s enters %.6g times (± %.2g)",
+                             k > 0 ? "," : "", term, f.factor[k], f.error[k]);
+  }
+  return true;
+}
+
+gck_status checks_diagnose(const checks_suspicion *s, checks_diagnosis *d, gck_diag *diag)
+{
+  *d = (checks_diagnosis){"", "", {NULL, NULL}};
+  if (s->tally->failed == 0 || diagnose_class(s, d) || diagnose_sign(s, d)) return GCK_OK;
+  gck_status st = diagnose_suspects(s, d, diag);
+  if (st != GCK_OK || d->text[0] != '\0') return st;
+  if (diagnose_terms(s, d) || diagnose_scale(s, d)) return GCK_OK;
+  (void)diagnose_mixture(s, d);
+  return GCK_OK;
 }

@@ -4,6 +4,7 @@
 #include "checks/escalate.h"
 #include "checks/exhibits.h"
 #include "checks/facts.h"
+#include "checks/pattern.h"
 #include "checks/place.h"
 #include "checks/power.h"
 #include "checks/score.h"
@@ -172,6 +173,29 @@ static gck_status say_what(const gradient *g, gck_finding *f, const checks_place
                          place->all || place->slice ? "is" : "are", element, text);
 }
 
+/* Whole slices have a name already; a pattern says more about anything else. */
+static gck_status say_where(gck_finding *f, const checks_place *place, const checks_pattern *pattern, gck_diag *diag)
+{
+  bool more = pattern->text[0] != '\0' && !place->slice && !place->single;
+  return gck_record_text(&f->where, diag, "%s%s%s", place->where, more ? "; the wrong elements " : "",
+                         more ? pattern->text : "");
+}
+
+/* A suspect's sentence stands alone; where no formula explains it, the pattern is the diagnosis. */
+static gck_status say_why(gck_finding *f, const checks_diagnosis *d, const checks_pattern *pattern, gck_diag *diag)
+{
+  bool explained = d->text[0] != '\0';
+  const char *advice = d->advice[0] != '\0' ? d->advice : pattern->advice;
+  gck_status st = GCK_OK;
+  if (explained) st = gck_record_text(&f->diagnosis, diag, "%s", d->text);
+  if (st == GCK_OK && !explained && pattern->text[0] != '\0')
+    st = gck_record_text(&f->diagnosis, diag, "no known formula explains it; the wrong elements %s", pattern->text);
+  if (st == GCK_OK && advice != NULL) st = gck_record_text(&f->advice, diag, "%s", advice);
+  for (int k = 0; st == GCK_OK && k < 2 && d->suspect[k] != NULL; k++)
+    st = gck_record_text(&f->suspect[k], diag, "%s", d->suspect[k]->name);
+  return st;
+}
+
 static gck_status add_finding(const gradient *g, gck_check_record *record, gck_diag *diag)
 {
   checks_place place;
@@ -180,19 +204,21 @@ static gck_status add_finding(const gradient *g, gck_check_record *record, gck_d
   gck_finding *f = gck_record_finding(record);
   if (f == NULL) return gck_fail(diag, GCK_E_MEMORY, "report", NULL, "no memory for a finding");
   f->size = g->tally.score_max;
-  char diagnosis[384];
-  char advice[256];
   checks_suspicion suspicion = {.name = g->axes.tensor,
                                 .store = g->store,
                                 .y = g->y,
                                 .e = g->e,
                                 .tally = &g->tally,
-                                .terms = gck_case_terms(g->s->c, g->t)};
-  checks_diagnose(&suspicion, diagnosis, sizeof diagnosis, advice, sizeof advice);
-  st = say_what(g, f, &place, diag);
-  if (st == GCK_OK) st = gck_record_text(&f->where, diag, "%s", place.where);
-  if (st == GCK_OK && diagnosis[0] != '\0') st = gck_record_text(&f->diagnosis, diag, "%s", diagnosis);
-  if (st == GCK_OK && advice[0] != '\0') st = gck_record_text(&f->advice, diag, "%s", advice);
+                                .terms = gck_case_terms(g->s->c, g->t),
+                                .problem = &g->s->problem,
+                                .gradient = g->t};
+  checks_diagnosis d;
+  checks_pattern pattern;
+  st = checks_diagnose(&suspicion, &d, diag);
+  if (st == GCK_OK) checks_find_pattern(&g->axes, g->store, g->y, g->e, &g->tally, &pattern);
+  if (st == GCK_OK) st = say_what(g, f, &place, diag);
+  if (st == GCK_OK) st = say_where(f, &place, &pattern, diag);
+  if (st == GCK_OK) st = say_why(f, &d, &pattern, diag);
   return st;
 }
 

@@ -80,7 +80,7 @@ static gck_status lend_forward(gck_subject *s, gck_diag *diag)
   return st;
 }
 
-static gck_status prepare(gck_subject *s, gck_diag *diag)
+gck_status checks_subject_draw(gck_subject *s, gck_diag *diag)
 {
   gck_status st = gck_case_draw(s->c, s->tensors, diag);
   if (st == GCK_OK) st = draw_starts(s, diag);
@@ -98,7 +98,7 @@ gck_request checks_request(const gck_subject *s)
                        .tensors = s->tensors};
 }
 
-static void take_results(gck_subject *s)
+void checks_subject_take(gck_subject *s)
 {
   memcpy(s->result, s->response.tensors, sizeof s->result);
   memset(s->response.tensors, 0, sizeof s->response.tensors);
@@ -136,7 +136,7 @@ static gck_status run_kernel(gck_subject *s, gck_run *run, bool *ran, gck_diag *
   const char *message = s->response.message[0] != '\0' ? s->response.message : "no reason was given";
   if (s->response.code == GCK_KERNEL_UNSUPPORTED) return conclude_skipped(run, message, diag);
   if (s->response.code != GCK_KERNEL_OK) return conclude_broken(run, message, diag);
-  take_results(s);
+  checks_subject_take(s);
   *ran = true;
   return GCK_OK;
 }
@@ -144,7 +144,7 @@ static gck_status run_kernel(gck_subject *s, gck_run *run, bool *ran, gck_diag *
 static gck_status judge(gck_subject *s, const gck_options *o, gck_run *run, gck_diag *diag)
 {
   gck_status st = describe(s, o, run, diag);
-  if (st == GCK_OK) st = prepare(s, diag);
+  if (st == GCK_OK) st = checks_subject_draw(s, diag);
   bool ran = false;
   if (st == GCK_OK) st = run_kernel(s, run, &ran, diag);
   if (st != GCK_OK || !ran) return st;

@@ -116,6 +116,8 @@ static void finding_free(gck_finding *f)
   free(f->where);
   free(f->diagnosis);
   free(f->advice);
+  free(f->suspect[0]);
+  free(f->suspect[1]);
 }
 
 static void exhibit_free(gck_exhibit *e)

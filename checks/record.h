@@ -22,11 +22,12 @@ const char *gck_verdict_name(gck_verdict v);
 
 /* One thing that a check saw. Strings are owned by the record. */
 typedef struct gck_finding {
-  char *what;      /* one sentence: "dx[3, 17] is 1.25, must be 0.83: 41 times its allowance" */
-  char *where;     /* "dx[3, 17]", "dx, last row", … */
-  char *diagnosis; /* what explains it, or NULL: "dx equals the reference without its third term to 3 ulp" */
-  char *advice;    /* how to look for it in the kernel, or NULL */
-  double size;     /* how large, in the check's own unit (a score for discrepancy); NaN if it has none */
+  char *what;       /* one sentence: "dx[3, 17] is 1.25, must be 0.83: 41 times its allowance" */
+  char *where;      /* "dx[3, 17]", "dx, last row", … */
+  char *diagnosis;  /* what explains it, or NULL: "dx equals the reference without its third term to 3 ulp" */
+  char *advice;     /* how to look for it in the kernel, or NULL */
+  double size;      /* how large, in the check's own unit (a score for discrepancy); NaN if it has none */
+  char *suspect[2]; /* names of the wrong formulas that explain it; NULL: none */
 } gck_finding;
 
 /* A picture or table that a check leaves for reports, in generic terms. */

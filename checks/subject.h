@@ -8,6 +8,13 @@
 void checks_subject_start(gck_subject *s, const gck_case *c, const gck_declaration *declaration);
 void checks_subject_free(gck_subject *s);
 
+/* Fills tensors: inputs, cotangents, starts under the accumulate contract, and what a kernel without a forward lacks.
+ */
+GCK_MUST_USE gck_status checks_subject_draw(gck_subject *s, gck_diag *diag);
+
+/* Moves the tensors of a response to result. */
+void checks_subject_take(gck_subject *s);
+
 /* Sets up problem and expected[] once the tensors are there. */
 GCK_MUST_USE gck_status checks_subject_expect(gck_subject *s, gck_diag *diag);
 

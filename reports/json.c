@@ -141,6 +141,8 @@ static void finding(writer *w, const gck_finding *f)
   optional_text(w, "where", f->where);
   optional_text(w, "diagnosis", f->diagnosis);
   optional_text(w, "advice", f->advice);
+  optional_text(w, "suspect", f->suspect[0]);
+  optional_text(w, "second_suspect", f->suspect[1]);
   measured(w, "size", f->size);
   close_with(w, "}");
 }

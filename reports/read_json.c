@@ -309,6 +309,8 @@ static gck_status read_finding(reader *r, const json_t *o, gck_check_record *c)
   if (status == GCK_OK) status = get_text(r, o, "where", false, &f->where);
   if (status == GCK_OK) status = get_text(r, o, "diagnosis", false, &f->diagnosis);
   if (status == GCK_OK) status = get_text(r, o, "advice", false, &f->advice);
+  if (status == GCK_OK) status = get_text(r, o, "suspect", false, &f->suspect[0]);
+  if (status == GCK_OK) status = get_text(r, o, "second_suspect", false, &f->suspect[1]);
   if (status == GCK_OK) status = get_measured(r, o, "size", &f->size);
   return status;
 }
