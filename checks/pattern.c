@@ -292,10 +292,11 @@ static bool find_edge(const view *v, checks_store store, const gck_expected *e, 
     high += is_high;
     high_bad += is_high && bad;
   }
-  if (low_bad == v->bad && (double)low_bad >= FILLED * (double)low) {
+  bool some = (double)v->bad <= WIDEST * (double)v->defined;
+  if (some && low_bad == v->bad && 2 * low_bad >= low) {
     (void)snprintf(p->text, sizeof p->text, "are those below the smallest normal %s, %.3g", f->name, f->min_normal);
     p->advice = "subnormal results are lost: look for a flush to zero, or declare flush=yes";
-  } else if (high_bad == v->bad && (double)high_bad >= FILLED * (double)high) {
+  } else if (some && high_bad == v->bad && 2 * high_bad >= high) {
     (void)snprintf(p->text, sizeof p->text, "are those near the largest %s, %.3g", f->name, f->max_finite);
     p->advice = "look for an intermediate in the storage type that overflows";
   }
