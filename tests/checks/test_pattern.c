@@ -152,9 +152,12 @@ static void no_pattern_is_made_up(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rows_columns_and_tails_are_named),     cmocka_unit_test(a_tile_is_named),
-      cmocka_unit_test(stripes_are_named),                    cmocka_unit_test(the_diagonal_is_named),
-      cmocka_unit_test(a_transposed_tile_is_named),           cmocka_unit_test(no_pattern_is_made_up),
+      cmocka_unit_test(rows_columns_and_tails_are_named),
+      cmocka_unit_test(a_tile_is_named),
+      cmocka_unit_test(stripes_are_named),
+      cmocka_unit_test(the_diagonal_is_named),
+      cmocka_unit_test(a_transposed_tile_is_named),
+      cmocka_unit_test(no_pattern_is_made_up),
       cmocka_unit_test(subnormals_flushed_to_zero_are_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
