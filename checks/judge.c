@@ -85,16 +85,19 @@ gck_status checks_subject_draw(gck_subject *s, gck_diag *diag)
   gck_status st = gck_case_draw(s->c, s->tensors, diag);
   if (st == GCK_OK) st = draw_starts(s, diag);
   if (st == GCK_OK && gck_runner_kernel(s->runner)->forward == NULL) st = lend_forward(s, diag);
+  if (st == GCK_OK) st = checks_arrange(s->c, s->tensors, diag);
   return st;
 }
 
 gck_request checks_request(const gck_subject *s)
 {
+  const bool off = gck_layout_find(s->c->layout)->offset > 0;
   return (gck_request){.c = s->c,
+                       .misalign = off ? 1 : 0, /* rounded up to one element */
                        .forward = gck_runner_kernel(s->runner)->forward != NULL,
                        .vjp = true,
                        .accumulate = s->declaration.accumulate,
-                       .poison = GCK_POISON_NAN,
+                       .poison = gck_history_find(s->c->history)->dirty ? GCK_POISON_HUGE : GCK_POISON_NAN,
                        .tensors = s->tensors};
 }
 
@@ -128,7 +131,8 @@ static gck_status run_kernel(gck_subject *s, gck_run *run, bool *ran, gck_diag *
 {
   gck_diag local = {0};
   gck_request request = checks_request(s);
-  gck_status st = gck_runner_run(s->runner, &request, &s->response, &local);
+  gck_status st = checks_play_history(s, &local);
+  if (st == GCK_OK) st = gck_runner_run(s->runner, &request, &s->response, &local);
   *ran = false;
   if (st == GCK_E_KERNEL) return conclude_broken(run, local.text, diag);
   if (st == GCK_E_UNSUPPORTED) return conclude_skipped(run, local.text, diag);

@@ -78,20 +78,26 @@ static bool holds_poison(const gck_tensor *t, int64_t i, gck_poison poison)
   return memcmp(gck_tensor_at(t, i), &word, gck_dtype_format(t->dtype)->bytes) == 0;
 }
 
+static gck_poison other_poison(gck_poison poison)
+{
+  return poison == GCK_POISON_NAN ? GCK_POISON_HUGE : GCK_POISON_NAN;
+}
+
 static bool same_bits(const gck_tensor *a, const gck_tensor *b, int64_t i)
 {
   size_t bytes = gck_dtype_format(a->dtype)->bytes;
   return memcmp(gck_tensor_at(a, i), gck_tensor_at(b, i), bytes) == 0;
 }
 
-static void mark_differences(const gck_tensor *nan, const gck_tensor *huge, bool deterministic, uint8_t *mark,
-                             int64_t *unwritten, int64_t *depends)
+/* `first` ran over memory full of `poison`, `second` over the other. */
+static void mark_differences(const gck_tensor *first, const gck_tensor *second, gck_poison poison, bool deterministic,
+                             uint8_t *mark, int64_t *unwritten, int64_t *depends)
 {
-  int64_t count = gck_tensor_count(nan);
+  int64_t count = gck_tensor_count(first);
   for (int64_t i = 0; i < count; i++) {
     mark[i] = SAME;
-    if (same_bits(nan, huge, i)) continue;
-    if (holds_poison(nan, i, GCK_POISON_NAN) && holds_poison(huge, i, GCK_POISON_HUGE))
+    if (same_bits(first, second, i)) continue;
+    if (holds_poison(first, i, poison) && holds_poison(second, i, other_poison(poison)))
       mark[i] = UNWRITTEN;
     else if (deterministic)
       mark[i] = DEPENDS;
@@ -136,7 +142,7 @@ static gck_status compare_tensor(const gck_subject *s, int t, const gck_tensor *
     return gck_fail(diag, GCK_E_MEMORY, "memory", NULL, "no memory for a map of %lld", (long long)count);
   int64_t unwritten = 0;
   int64_t depends = 0;
-  mark_differences(mine, other, s->declaration.deterministic, mark, &unwritten, &depends);
+  mark_differences(mine, other, checks_request(s).poison, s->declaration.deterministic, mark, &unwritten, &depends);
   gck_status st = GCK_OK;
   if (unwritten > 0) st = say(s, t, mark, UNWRITTEN, record, diag);
   if (st == GCK_OK && depends > 0) st = say(s, t, mark, DEPENDS, record, diag);
@@ -163,7 +169,7 @@ static gck_status run(gck_subject *s, const gck_options *o, gck_run *run_record,
   (void)o;
   (void)run_record;
   gck_request request = checks_request(s);
-  request.poison = GCK_POISON_HUGE;
+  request.poison = other_poison(request.poison);
   gck_response *other = calloc(1, sizeof *other);
   if (other == NULL) return gck_fail(diag, GCK_E_MEMORY, "memory", NULL, "no memory for a second run");
   gck_status st = gck_runner_run(s->runner, &request, other, diag);

@@ -27,6 +27,13 @@ GCK_MUST_USE gck_status checks_subject_describe(const gck_subject *s, gck_run *r
 /* The request of the main run, for checks that repeat or vary it. */
 gck_request checks_request(const gck_subject *s);
 
+/* Lays tensors (packed, owned) out as the case's layout says, in memory of their own; outputs and gradients that are
+ * absent appear, so that the runner takes their strides. */
+GCK_MUST_USE gck_status checks_arrange(const gck_case *c, gck_tensor *tensors, gck_diag *diag);
+
+/* Makes the calls that the case's history puts before the one that is judged. What they return is not looked at. */
+GCK_MUST_USE gck_status checks_play_history(const gck_subject *s, gck_diag *diag);
+
 double checks_seconds(void); /* a steady clock */
 
 #endif

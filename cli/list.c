@@ -26,6 +26,18 @@ static void list_families(void)
     printf("  %-16s %s\n", (*f)->name, (*f)->help);
 }
 
+static void list_layouts(void)
+{
+  for (const gck_layout *const *l = gck_layouts(); *l != NULL; l++)
+    printf("  %-18s %s\n", (*l)->name, (*l)->help);
+}
+
+static void list_histories(void)
+{
+  for (const gck_history *const *h = gck_histories(); *h != NULL; h++)
+    printf("  %-16s %s\n", (*h)->name, (*h)->help);
+}
+
 static void list_dtypes(void)
 {
   for (int d = GCK_F64; d <= GCK_F16; d++) {
@@ -42,6 +54,8 @@ static const struct {
     {"ops", "Ops, with the defaults of their sizes and attributes", list_ops},
     {"checks", "Checks", list_checks},
     {"families", "Value families (values=)", list_families},
+    {"layouts", "Layouts (layout=)", list_layouts},
+    {"histories", "Histories (history=)", list_histories},
     {"dtypes", "Storage types (--dtype)", list_dtypes},
 };
 enum { SECTIONS = sizeof sections / sizeof sections[0] };
@@ -59,7 +73,8 @@ static gck_status find_section(const char *word, int *section, gck_diag *diag)
 
 int cli_list(int argc, char **argv)
 {
-  static const cli_usage usage = {"gradcheck list", "[ops|checks|families|dtypes]", "What there is.", 0};
+  static const cli_usage usage = {"gradcheck list", "[ops|checks|families|layouts|histories|dtypes]", "What there is.",
+                                  0};
   cli_options options;
   gck_diag diag = {0};
   gck_status status = cli_parse(argc, argv, &usage, NULL, &options, &diag);

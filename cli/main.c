@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const cli_command commands[] = {
-    {"list", "[ops|checks|families|dtypes]", "what there is to judge and to ask", cli_list},
+    {"list", "[ops|checks|families|…]", "what there is to judge and to ask", cli_list},
     {"explain", "OP [name=value…]", "an op's formula, gradient, terms, sizes and cost", cli_explain},
     {"replay", "FILE|DIR… [options]", "judge captured gradients, from any framework", cli_replay},
     {"bench", "OP [name=value…] [options]", "times of a kernel against what memory allows", cli_bench},

@@ -8,17 +8,15 @@
 #include <string.h>
 #include <strings.h>
 
-/* Words of the case that are not the op's. Layouts and histories are lists, so that more can be added. */
+/* Words of the case that are not the op's. */
 static const char *const main_dtypes[] = {"f64", "f32", "bf16", "f16", NULL};
 static const char *const tensor_dtypes[] = {"f64", "f32", "bf16", "f16", "i64", "i32", "bool", NULL};
-static const char *const layouts[] = {"packed", NULL};
-static const char *const histories[] = {"fresh", NULL};
 
 void gck_case_start(gck_case *c, const gck_op *op)
 {
   *c = (gck_case){.op = op, .dtype = GCK_F32, .values = gck_families()[0], .seed = 1};
-  (void)snprintf(c->layout, sizeof c->layout, "%s", layouts[0]);
-  (void)snprintf(c->history, sizeof c->history, "%s", histories[0]);
+  (void)snprintf(c->layout, sizeof c->layout, "%s", gck_layouts()[0]->name);
+  (void)snprintf(c->history, sizeof c->history, "%s", gck_histories()[0]->name);
   for (int a = 0; op->attributes[a].name != NULL; a++) {
     const gck_status status = ops_parse_value(&op->attributes[a], op->attributes[a].fallback, &c->attribute[a], NULL);
     assert(status == GCK_OK && "a default must parse"); /* a test holds every descriptor to it */
@@ -91,11 +89,25 @@ static gck_status set_values(gck_case *c, const char *text, gck_diag *diag)
   return status;
 }
 
-static gck_status set_word(const char *key, const char *text, const char *const *words, char slot[GCK_NAME_BYTES],
-                           gck_diag *diag)
+static gck_status set_layout(gck_case *c, const char *text, gck_diag *diag)
 {
-  const gck_status status = choose(key, text, words, diag);
-  if (status == GCK_OK) (void)snprintf(slot, GCK_NAME_BYTES, "%s", text);
+  const char *names[64] = {NULL};
+  const gck_layout *const *all = gck_layouts();
+  for (size_t k = 0; all[k] != NULL && k + 1 < sizeof names / sizeof *names; k++)
+    names[k] = all[k]->name;
+  const gck_status status = choose("layout", text, names, diag);
+  if (status == GCK_OK) (void)snprintf(c->layout, sizeof c->layout, "%s", text);
+  return status;
+}
+
+static gck_status set_history(gck_case *c, const char *text, gck_diag *diag)
+{
+  const char *names[64] = {NULL};
+  const gck_history *const *all = gck_histories();
+  for (size_t k = 0; all[k] != NULL && k + 1 < sizeof names / sizeof *names; k++)
+    names[k] = all[k]->name;
+  const gck_status status = choose("history", text, names, diag);
+  if (status == GCK_OK) (void)snprintf(c->history, sizeof c->history, "%s", text);
   return status;
 }
 
@@ -137,8 +149,8 @@ gck_status gck_case_set(gck_case *c, const char *key, const char *value, gck_dia
   if (strncasecmp(key, "dtype.", 6) == 0) return set_tensor_dtype(c, key, value, diag);
   if (strcasecmp(key, "dtype") == 0) return set_main_dtype(c, value, diag);
   if (strcasecmp(key, "values") == 0) return set_values(c, value, diag);
-  if (strcasecmp(key, "layout") == 0) return set_word("layout", value, layouts, c->layout, diag);
-  if (strcasecmp(key, "history") == 0) return set_word("history", value, histories, c->history, diag);
+  if (strcasecmp(key, "layout") == 0) return set_layout(c, value, diag);
+  if (strcasecmp(key, "history") == 0) return set_history(c, value, diag);
   if (strcasecmp(key, "seed") == 0) return set_seed(c, value, diag);
   if (strcasecmp(key, "gen") == 0) return set_generation(value, diag);
   return unknown_key(c, key, diag);

@@ -28,6 +28,25 @@ typedef struct gck_family {
   const struct gck_bend *bends; /* ended by a step of kind 0; NULL: nothing is bent */
 } gck_family;
 
+struct gck_forms;
+
+/* How the tensors lie in memory (ops/layouts.c). */
+typedef struct gck_layout {
+  const char *name;
+  const char *help;
+  const struct gck_forms *forms; /* by role; NULL: all packed */
+  int64_t offset;                /* elements that every base pointer is moved off its alignment */
+} gck_layout;
+
+/* What happened before the call that is judged (ops/histories.c). */
+typedef enum gck_before { GCK_BEFORE_NOTHING, GCK_BEFORE_SAME, GCK_BEFORE_OTHER } gck_before;
+typedef struct gck_history {
+  const char *name;
+  const char *help;
+  gck_before before;
+  bool dirty; /* the memory holds finite numbers, not NaN */
+} gck_history;
+
 typedef struct gck_case {
   const gck_op *op;
   gck_value attribute[GCK_MAX_ATTRIBUTES];
@@ -85,6 +104,19 @@ const gck_family *gck_family_find(const char *name);
 bool gck_family_applies(const gck_family *family, const gck_case *c);
 /* Bends row-major values of one tensor, after the ordinary draw and before rounding to the dtype. */
 void gck_family_bend(const gck_family *family, const gck_case *c, int tensor, double *values);
+
+const gck_layout *const *gck_layouts(void); /* NULL-terminated; the first is "packed" */
+const gck_layout *gck_layout_find(const char *name);
+/* Whether any tensor of this case lies otherwise than packed; "packed" and "offset" always count. */
+bool gck_layout_applies(const gck_layout *layout, const gck_case *c);
+/* Strides in elements of one present tensor. */
+void gck_layout_strides(const gck_layout *layout, const gck_case *c, int tensor, int64_t *stride);
+/* Whether the slices of this tensor's first axis are one memory, and making their row-major values equal. */
+bool gck_layout_holds(const gck_layout *layout, const gck_case *c, int tensor);
+void gck_layout_hold(const gck_layout *layout, const gck_case *c, int tensor, double *values);
+
+const gck_history *const *gck_histories(void); /* NULL-terminated; the first is "fresh" */
+const gck_history *gck_history_find(const char *name);
 
 /* Draws the inputs and cotangents of a resolved case into tensors[GCK_MAX_TENSORS] (owned, packed, in their dtypes;
  * absent ones {0}). Same case, same bits, on every machine. */

@@ -135,6 +135,7 @@ static gck_status draw_tensor(const gck_case *c, int t, gck_tensor *tensors, gck
   gck_status status = draw_values(&d, t, diag);
   if (status == GCK_OK) {
     gck_family_bend(c->values, c, t, d.v);
+    gck_layout_hold(gck_layout_find(c->layout), c, t, d.v);
     hide_cotangent(&d, tensors);
     status = gck_tensor_make(&tensors[t], c->tensor_dtype[t], c->rank[t], c->shape[t], diag);
   }

@@ -143,6 +143,34 @@ static gck_status check_family(const gck_case *c, gck_diag *diag)
                   c->values->name, c->op->name);
 }
 
+/* A cotangent that must be 0 where a mask hides cannot have equal slices as well. */
+static bool hides_and_holds(const gck_case *c, const gck_layout *layout)
+{
+  for (int t = 0; c->op->tensors[t].name != NULL; t++) {
+    const gck_tensor_spec *spec = &c->op->tensors[t];
+    const char *masks = spec->hidden_by;
+    char name[GCK_NAME_BYTES];
+    if (masks == NULL || !c->present[t] || !gck_layout_holds(layout, c, t)) continue;
+    if (!gck_case_holds(c, spec->hidden_when)) continue;
+    while (ops_next_word(&masks, name, sizeof name)) {
+      const int mask = gck_op_tensor(c->op, name);
+      if (mask >= 0 && c->present[mask]) return true;
+    }
+  }
+  return false;
+}
+
+static gck_status check_layout(const gck_case *c, gck_diag *diag)
+{
+  const gck_layout *layout = gck_layout_find(c->layout);
+  if (layout == NULL || !gck_layout_applies(layout, c))
+    return gck_fail(diag, GCK_E_WORDS, "layout", layout != NULL ? layout->help : NULL,
+                    "layout=%s moves nothing in this case of %s", c->layout, c->op->name);
+  if (!hides_and_holds(c, layout)) return GCK_OK;
+  return gck_fail(diag, GCK_E_WORDS, "layout", "leave the mask or the layout out",
+                  "layout=%s makes slices of a cotangent equal, but it is 0 where the mask hides", c->layout);
+}
+
 gck_status gck_case_resolve(gck_case *c, gck_diag *diag)
 {
   for (int t = 0; c->op->tensors[t].name != NULL; t++) {
@@ -157,5 +185,6 @@ gck_status gck_case_resolve(gck_case *c, gck_diag *diag)
   gck_status status = check_size(c, diag);
   if (status == GCK_OK) status = fill_dtypes(c, diag);
   if (status == GCK_OK) status = check_family(c, diag);
+  if (status == GCK_OK) status = check_layout(c, diag);
   return status;
 }
