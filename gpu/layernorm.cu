@@ -333,15 +333,14 @@ template <class T, class W> static int launch_forward(const gck_call *call)
   using A = Acc<T>;
   const gck_view *x = gck_call_view(call, "x");
   Forward<T, W> a = {};
-  a.x = matrix<const T>(x);
-  a.w = vector<const W>(gck_call_view(call, "w"));
-  a.b = vector<const W>(gck_call_view(call, "b"));
-  a.y = matrix<T>(gck_call_view(call, "y"));
-  a.mean = vector<A>(gck_call_view(call, "mean"));
-  a.rstd = vector<A>(gck_call_view(call, "rstd"));
+  const gck_view *mean = gck_call_view(call, "mean");
+  const int split = mean->rank; /* axes that are rows */
+  if (!fold(x, split, a.x) || !fold(gck_call_view(call, "y"), split, a.y) || !fold(gck_call_view(call, "w"), a.w) ||
+      !fold(gck_call_view(call, "b"), a.b) || !fold(mean, a.mean) || !fold(gck_call_view(call, "rstd"), a.rstd))
+    return cannot_fold(call);
   a.eps = static_cast<A>(real_attribute(call, "eps", 1e-5));
-  a.rows = x->shape[0];
-  a.cols = x->shape[1];
+  a.rows = folded_extent(x, 0, split);
+  a.cols = folded_extent(x, split, x->rank);
   a.chunks = chunks_of<T>(a.cols);
   if (a.rows == 0 || a.cols == 0) return GCK_KERNEL_OK;
 
@@ -395,14 +394,15 @@ template <class T, class W> static int launch_backward(const gck_call *call)
   using A = Acc<T>;
   const gck_view *x = gck_call_view(call, "x"), *dw = gck_call_view(call, "dw"), *db = gck_call_view(call, "db");
   Backward<T, W> a = {};
-  a.x = matrix<const T>(x);
-  a.dy = matrix<const T>(gck_call_view(call, "dy"));
-  a.w = vector<const W>(gck_call_view(call, "w"));
-  a.mean = vector<const A>(gck_call_view(call, "mean"));
-  a.rstd = vector<const A>(gck_call_view(call, "rstd"));
-  a.dx = matrix<T>(gck_call_view(call, "dx"));
-  a.rows = x->shape[0];
-  a.cols = x->shape[1];
+  const gck_view *mean = gck_call_view(call, "mean");
+  const int split = mean->rank; /* axes that are rows */
+  Finish<T, W> f = {};
+  if (!fold(x, split, a.x) || !fold(gck_call_view(call, "dy"), split, a.dy) ||
+      !fold(gck_call_view(call, "dx"), split, a.dx) || !fold(gck_call_view(call, "w"), a.w) || !fold(mean, a.mean) ||
+      !fold(gck_call_view(call, "rstd"), a.rstd) || !fold(dw, f.dw) || !fold(db, f.db))
+    return cannot_fold(call);
+  a.rows = folded_extent(x, 0, split);
+  a.cols = folded_extent(x, split, x->rank);
   a.chunks = chunks_of<T>(a.cols);
   if (a.cols == 0) return GCK_KERNEL_OK;
 
@@ -419,13 +419,10 @@ template <class T, class W> static int launch_backward(const gck_call *call)
   }
   if (!wants_sums) return GCK_KERNEL_OK;
 
-  Finish<T, W> f = {};
   f.partials = a.partials;
   f.count = a.rows > 0 ? partial_count(a.rows, plan) : 0;
   f.width = a.chunks * Chunk<T>::size;
   f.cols = a.cols;
-  f.dw = vector<W>(dw);
-  f.db = vector<W>(db);
   f.accumulate = call->accumulate != 0;
   return launch_finish(call, f);
 }
@@ -493,11 +490,13 @@ static int vjp(const gck_call *call)
 
 static size_t workspace(const gck_call *call, int phase)
 {
-  const gck_view *x = gck_call_view(call, "x");
-  if (phase != GCK_PHASE_VJP || x == nullptr || x->shape[0] == 0) return 0;
+  const gck_view *x = gck_call_view(call, "x"), *mean = gck_call_view(call, "mean");
+  if (phase != GCK_PHASE_VJP || x == nullptr || mean == nullptr) return 0;
+  const int64_t rows = folded_extent(x, 0, mean->rank), cols = folded_extent(x, mean->rank, x->rank);
   size_t bytes = 0;
+  if (rows == 0) return 0;
   (void)with_type(call, x->dtype, [&](auto t) {
-    bytes = workspace_of<typename decltype(t)::type>(x->shape[0], x->shape[1]);
+    bytes = workspace_of<typename decltype(t)::type>(rows, cols);
     return GCK_KERNEL_OK;
   });
   return bytes;

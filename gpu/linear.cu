@@ -129,7 +129,7 @@ template <class T> static int launch_forward(const gck_call *call)
   p.k = x->shape[x->rank - 1];
   p.n = y->shape[y->rank - 1];
   p.b = weights<const T>(call, gck_call_view(call, "w"));
-  if (!flatten(x, p.m, p.a) || !flatten(y, p.m, p.c)) return cannot_fold(call);
+  if (!flatten(x, p.a) || !flatten(y, p.c)) return cannot_fold(call);
   if (b != nullptr && b->dtype == y->dtype) p.bias = vector<const T>(b);
   if (b != nullptr && b->dtype != y->dtype) p.bias32 = vector<const float>(b);
   return launch_product(call, "linear forward", p);
@@ -143,7 +143,7 @@ template <class T> static int launch_dx(const gck_call *call)
   p.k = dy->shape[dy->rank - 1];
   p.n = dx->shape[dx->rank - 1];
   p.b = transposed(weights<const T>(call, gck_call_view(call, "w")));
-  if (!flatten(dy, p.m, p.a) || !flatten(dx, p.m, p.c)) return cannot_fold(call);
+  if (!flatten(dy, p.a) || !flatten(dx, p.c)) return cannot_fold(call);
   return launch_product(call, "linear dx", p);
 }
 
@@ -155,7 +155,7 @@ template <class T, class O> static int launch_dw(const gck_call *call)
   p.k = rows_of(x);
   p.m = x->shape[x->rank - 1];
   p.n = dy->shape[dy->rank - 1];
-  if (!flatten(x, p.k, rows_x) || !flatten(dy, p.k, p.b)) return cannot_fold(call);
+  if (!flatten(x, rows_x) || !flatten(dy, p.b)) return cannot_fold(call);
   p.a = transposed(rows_x);
   p.c = weights<O>(call, gck_call_view(call, "dw"));
   p.accumulate = call->accumulate != 0;

@@ -1,5 +1,6 @@
 /* Layer normalization (Ba, Kiros & Hinton 2016): x̂ = (x − μ)/s over each row, s = √(σ² + ε), y = x̂·w + b. */
 #include "ops/case.h"
+#include "ops/fold.h"
 
 static const gck_attribute_spec attributes[] = {
     {.name = "rows",
@@ -20,6 +21,18 @@ static const gck_attribute_spec attributes[] = {
      .min = 0,
      .max = 1e30,
      .help = "added to the variance under the root"},
+    {.name = "batch",
+     .kind = GCK_ATTR_LIST,
+     .fallback = "none",
+     .min = 0,
+     .max = 0x1p62,
+     .help = "leading dimensions of x and y instead of rows: batch=2,32"},
+    {.name = "normalized",
+     .kind = GCK_ATTR_LIST,
+     .fallback = "none",
+     .min = 1,
+     .max = 0x1p62,
+     .help = "trailing dimensions instead of cols, of x, y, w and b: normalized=16,48"},
     {.name = "weight", .kind = GCK_ATTR_FLAG, .fallback = "yes", .help = "y is scaled by w"},
     {.name = "bias", .kind = GCK_ATTR_FLAG, .fallback = "yes", .help = "b is added to y"},
     {0}};
@@ -142,6 +155,40 @@ static const gck_zero_fact zeros[] = {
     {"dw", GCK_ZERO_ALLOWED, "constant rows: xhat is 0", constant_rows},
     {0}};
 
+/* ---- several leading or trailing dimensions -------------------------------------------------------------------- */
+
+static gck_status unfold(gck_case *c, const char *tensor, bool rows, bool cols, gck_diag *diag)
+{
+  gck_status status = cols ? ops_unfold(c, tensor, rows ? 1 : 0, "normalized", diag) : GCK_OK;
+  return status == GCK_OK && rows ? ops_unfold(c, tensor, 0, "batch", diag) : status;
+}
+
+static gck_status resolve(gck_case *c, gck_diag *diag)
+{
+  static const struct {
+    const char *tensor;
+    bool rows, cols;
+  } unfolded[] = {{"x", true, true},     {"dy", true, true},    {"y", true, true},  {"dx", true, true},
+                  {"mean", true, false}, {"rstd", true, false}, {"w", false, true}, {"b", false, true},
+                  {"dw", false, true},   {"db", false, true}};
+  gck_status status = ops_derive_product(c, "batch", "rows", diag);
+  if (status == GCK_OK) status = ops_derive_product(c, "normalized", "cols", diag);
+  for (size_t k = 0; status == GCK_OK && k < sizeof unfolded / sizeof *unfolded; k++)
+    status = unfold(c, unfolded[k].tensor, unfolded[k].rows, unfolded[k].cols, diag);
+  return status;
+}
+
+/* How many of x's axes are normalized is what w or b show; without both it is the last one. */
+static gck_status infer(gck_case *c, const gck_archive *archive, gck_diag *diag)
+{
+  const gck_tensor *x = gck_archive_find(archive, "x"), *w = gck_archive_find(archive, "w");
+  if (w == NULL) w = gck_archive_find(archive, "b");
+  const int trailing = w != NULL ? w->rank : 1;
+  if (x == NULL || trailing < 1 || x->rank <= trailing) return GCK_OK;
+  const gck_status status = ops_infer_list(c, "batch", x, 0, x->rank - trailing, diag);
+  return status == GCK_OK ? ops_infer_list(c, "normalized", x, x->rank - trailing, x->rank, diag) : status;
+}
+
 /* Operations by element: forward Σx, Σ(x−μ)² (3), x̂ (2), w, b; vjp x̂ (2), g, Σg, Σg·x̂ (2), dx (4), dw (2), db. */
 static void cost(const gck_case *c, double *forward_flops, double *vjp_flops, double *saved_bytes)
 {
@@ -165,5 +212,7 @@ const gck_op gck_op_layernorm = {
     .mixes = mixes,
     .zeros = zeros,
     .independent = "rows",
+    .resolve = resolve,
+    .infer = infer,
     .cost = cost,
 };

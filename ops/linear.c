@@ -1,8 +1,6 @@
 /* The linear layer y = x·w + b over rows; leading batch dimensions are flattened into rows. */
 #include "ops/case.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "ops/fold.h"
 
 static const char *const layout_words[] = {"kn", "nk", NULL};
 
@@ -115,52 +113,19 @@ static const gck_zero_fact zeros[] = {{"dx", GCK_ZERO_EXACT, "N=0: there is no o
 
 /* ---- batch dimensions ------------------------------------------------------------------------------------------ */
 
-static const gck_value *batch_of(const gck_case *c)
-{
-  return &c->attribute[gck_op_attribute(c->op, "batch")];
-}
-
-/* rows is the product of batch; said as well, it must agree. */
-static gck_status derive_rows(gck_case *c, gck_diag *diag)
-{
-  const gck_value *batch = batch_of(c);
-  gck_value *rows = &c->attribute[gck_op_attribute(c->op, "rows")];
-  int64_t product = 1;
-  for (int k = 0; k < batch->list_count; k++)
-    if (__builtin_mul_overflow(product, batch->list[k], &product))
-      return gck_fail(diag, GCK_E_WORDS, "batch", "make the sizes smaller", "the product of batch is too large");
-  if (rows->given && rows->integer != product)
-    return gck_fail(diag, GCK_E_WORDS, "batch", "leave rows out", "batch makes %lld rows, but rows=%lld",
-                    (long long)product, (long long)rows->integer);
-  *rows = (gck_value){.integer = product, .real = (double)product, .list = {product}, .list_count = 1};
-  return GCK_OK;
-}
-
-/* [rows, width] becomes [batch…, width]. */
-static gck_status unfold(gck_case *c, const char *tensor, gck_diag *diag)
-{
-  const gck_value *batch = batch_of(c);
-  const int t = gck_case_tensor(c, tensor);
-  const int64_t width = c->shape[t][1];
-  if (batch->list_count + 1 > GCK_MAX_RANK)
-    return gck_fail(diag, GCK_E_WORDS, "batch", NULL, "batch has %d dimensions, at most %d are offered",
-                    batch->list_count, GCK_MAX_RANK - 1);
-  for (int k = 0; k < batch->list_count; k++)
-    c->shape[t][k] = batch->list[k];
-  c->shape[t][batch->list_count] = width;
-  c->rank[t] = batch->list_count + 1;
-  return GCK_OK;
-}
-
 static gck_status resolve(gck_case *c, gck_diag *diag)
 {
   static const char *const unfolded[] = {"x", "dy", "y", "dx", NULL};
-  gck_status status = GCK_OK;
-  if (batch_of(c)->list_count == 0) return GCK_OK;
-  status = derive_rows(c, diag);
+  gck_status status = ops_derive_product(c, "batch", "rows", diag);
   for (int k = 0; status == GCK_OK && unfolded[k] != NULL; k++)
-    status = unfold(c, unfolded[k], diag);
+    status = ops_unfold(c, unfolded[k], 0, "batch", diag);
   return status;
+}
+
+static gck_status infer(gck_case *c, const gck_archive *archive, gck_diag *diag)
+{
+  const gck_tensor *x = gck_archive_find(archive, "x");
+  return x != NULL && x->rank > 2 ? ops_infer_list(c, "batch", x, 0, x->rank - 1, diag) : GCK_OK;
 }
 
 /* Operations: a product forward and two backward, of 2·rows·K·N each; the bias once each way. */
@@ -187,5 +152,6 @@ const gck_op gck_op_linear = {
     .independent = "rows",
     .range_safe = false,
     .resolve = resolve,
+    .infer = infer,
     .cost = cost,
 };

@@ -156,7 +156,7 @@ template <class T> static int add_forward(const gck_call *call, bool tf32)
   const int64_t m = rows_of(x), k = x->shape[x->rank - 1], n = y->shape[y->rank - 1];
   Matrix<const T> rows;
   Matrix<T> out;
-  if (!flatten(x, m, rows) || !flatten(y, m, out)) return cannot_fold(call);
+  if (!flatten(x, rows) || !flatten(y, out)) return cannot_fold(call);
   if (b != nullptr && b->dtype != y->dtype)
     return refuse(call, GCK_KERNEL_UNSUPPORTED, "linear: the cuBLAS kernel needs b of y's type");
   if (b != nullptr && m > 0 && n > 0) {
@@ -175,7 +175,7 @@ template <class T> static int input_gradient(const gck_call *call, bool tf32)
   const int64_t m = rows_of(dy), k = dy->shape[dy->rank - 1], n = dx->shape[dx->rank - 1];
   Matrix<const T> rows;
   Matrix<T> out;
-  if (!flatten(dy, m, rows) || !flatten(dx, m, out)) return cannot_fold(call);
+  if (!flatten(dy, rows) || !flatten(dx, out)) return cannot_fold(call);
   return product(call, "linear dx", rows, transposed(weights<const T>(call, gck_call_view(call, "w"))), out, m, n, k,
                  false, tf32);
 }
@@ -185,7 +185,7 @@ template <class T, class O> static int weight_gradient(const gck_call *call, boo
   const gck_view *x = gck_call_view(call, "x"), *dy = gck_call_view(call, "dy");
   const int64_t k = rows_of(x), m = x->shape[x->rank - 1], n = dy->shape[dy->rank - 1];
   Matrix<const T> left, right;
-  if (!flatten(x, k, left) || !flatten(dy, k, right)) return cannot_fold(call);
+  if (!flatten(x, left) || !flatten(dy, right)) return cannot_fold(call);
   return product(call, "linear dw", transposed(left), right, weights<O>(call, gck_call_view(call, "dw")), m, n, k,
                  call->accumulate != 0, tf32);
 }

@@ -46,6 +46,50 @@ template <class T> static inline Matrix<T> matrix(const gck_view *view)
   return {static_cast<T *>(view->data), view->stride[0], view->stride[1]};
 }
 
+static inline int cannot_fold(const gck_call *call)
+{
+  return refuse(call, GCK_KERNEL_UNSUPPORTED, "the axes of a tensor do not fold into rows and columns");
+}
+
+/* Extents of axes [first, last) as one: their product. */
+static inline int64_t folded_extent(const gck_view *view, int first, int last)
+{
+  int64_t count = 1;
+  for (int axis = first; axis < last; axis++)
+    count *= view->shape[axis];
+  return count;
+}
+
+/* … and the stride of that one axis; false where the strides do not fold. */
+static inline bool folded_stride(const gck_view *view, int first, int last, int64_t &stride)
+{
+  int64_t next = 0; /* the stride that the next axis outwards must have */
+  stride = 1;
+  for (int axis = last - 1; axis >= first; axis--) {
+    if (view->shape[axis] == 1) continue;
+    if (next != 0 && view->stride[axis] != next) return view->shape[axis] == 0;
+    if (next == 0) stride = view->stride[axis];
+    next = view->stride[axis] * view->shape[axis];
+  }
+  return true;
+}
+
+/* Axes [0, split) as rows and the others as columns; false where they do not fold. An absent view folds. */
+template <class T> static inline bool fold(const gck_view *view, int split, Matrix<T> &out)
+{
+  out = {nullptr, 0, 0};
+  if (view == nullptr) return true;
+  out.data = static_cast<T *>(view->data);
+  return folded_stride(view, 0, split, out.row_stride) && folded_stride(view, split, view->rank, out.col_stride);
+}
+template <class T> static inline bool fold(const gck_view *view, Vector<T> &out)
+{
+  out = {nullptr, 0};
+  if (view == nullptr) return true;
+  out.data = static_cast<T *>(view->data);
+  return folded_stride(view, 0, view->rank, out.stride);
+}
+
 template <class T> static inline Vector<T> vector(const gck_view *view)
 {
   if (view == nullptr) return {nullptr, 0};

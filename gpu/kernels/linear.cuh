@@ -10,28 +10,14 @@ namespace linear
 {
 
 /* [batch…, width] as [rows, width]; false where the leading axes do not fold into one. */
-template <class T> static bool flatten(const gck_view *view, int64_t rows, Matrix<T> &out)
+template <class T> static bool flatten(const gck_view *view, Matrix<T> &out)
 {
-  const int last = view->rank - 1;
-  out = {static_cast<T *>(view->data), 0, view->stride[last]};
-  int64_t step = 0;
-  for (int axis = last - 1; axis >= 0 && rows > 0; axis--) {
-    if (view->shape[axis] == 1) continue;
-    if (step == 0)
-      out.row_stride = view->stride[axis];
-    else if (view->stride[axis] != step)
-      return false;
-    step = view->stride[axis] * view->shape[axis];
-  }
-  return true;
+  return fold(view, view->rank - 1, out);
 }
 
 static int64_t rows_of(const gck_view *view)
 {
-  int64_t rows = 1;
-  for (int axis = 0; axis + 1 < view->rank; axis++)
-    rows *= view->shape[axis];
-  return rows;
+  return folded_extent(view, 0, view->rank - 1);
 }
 
 /* w as (K, N), whatever its layout. */
@@ -44,11 +30,6 @@ template <class T> static Matrix<T> weights(const gck_call *call, const gck_view
 template <class T> static Matrix<T> transposed(const Matrix<T> &m)
 {
   return {m.data, m.col_stride, m.row_stride};
-}
-
-static int cannot_fold(const gck_call *call)
-{
-  return refuse(call, GCK_KERNEL_UNSUPPORTED, "linear: the batch axes of a tensor do not fold into rows");
 }
 
 static int check(const gck_call *call, const char *const *needs)
@@ -101,7 +82,7 @@ template <class T, class O> static int launch_db(const gck_call *call)
   s.cols = dy->shape[dy->rank - 1];
   s.out = vector<O>(gck_call_view(call, "db"));
   s.accumulate = call->accumulate != 0;
-  if (!flatten(dy, s.rows, s.v)) return cannot_fold(call);
+  if (!flatten(dy, s.v)) return cannot_fold(call);
   if (s.cols == 0) return GCK_KERNEL_OK;
   const unsigned blocks = static_cast<unsigned>((s.cols + columns - 1) / columns);
   return launched(call, "linear db",
