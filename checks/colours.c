@@ -47,7 +47,7 @@ static void find_split(const gck_case *c, const checks_axes *a, const char *sepa
     split[k] = checks_has_word(c->op->independent, a->dim[k]) || checks_has_word(separate, a->dim[k]);
     for (int t = 0; c->op->tensors[t].name != NULL; t++) {
       if (!split[k] || !differentiable_output(c, t)) continue;
-      checks_axes output = checks_axes_of(c, t);
+      checks_axes output = checks_folded_axes_of(c, t);
       split[k] = has_axis(&output, a->dim[k]);
     }
   }
@@ -68,7 +68,7 @@ static int64_t number_over(const checks_axes *input, const bool *split, const ch
 static int64_t *group_output(const gck_case *c, int t, const checks_axes *input, const bool *split)
 {
   int64_t count = gck_case_count(c, t);
-  checks_axes a = checks_axes_of(c, t);
+  checks_axes a = checks_folded_axes_of(c, t);
   int64_t *group = calloc((size_t)count + 1, sizeof *group);
   for (int64_t i = 0; group != NULL && i < count; i++) {
     int64_t index[GCK_MAX_RANK] = {0};
@@ -106,7 +106,7 @@ static bool group_outputs(checks_colours *k, const gck_case *c, const checks_axe
 
 gck_status checks_colours_make(checks_colours *k, const gck_case *c, int input, gck_diag *diag)
 {
-  checks_axes a = checks_axes_of(c, input);
+  checks_axes a = checks_folded_axes_of(c, input);
   bool split[GCK_MAX_RANK] = {false};
   find_split(c, &a, c->op->tensors[input].separate, split);
   *k = (checks_colours){.input = input, .elements = gck_case_count(c, input), .groups = 1, .colours = 1};

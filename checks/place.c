@@ -34,16 +34,29 @@ static bool dims_fit(const gck_case *c, const checks_axes *a, const char *dims)
   return true;
 }
 
-checks_axes checks_axes_of(const gck_case *c, int tensor)
+static checks_axes with_words(const gck_case *c, int tensor, checks_axes a)
 {
   const gck_tensor_spec *spec = &c->op->tensors[tensor];
-  checks_axes a = {.tensor = spec->name, .rank = c->rank[tensor]};
-  memcpy(a.shape, c->shape[tensor], sizeof a.shape);
+  a.tensor = spec->name;
   const char *dims = dims_fit(c, &a, spec->dims) ? spec->dims : spec->other_dims;
   if (!dims_fit(c, &a, dims)) return a;
   for (int k = 0; k < a.rank; k++)
     word_at(dims, k, a.dim[k], sizeof a.dim[k]);
   return a;
+}
+
+checks_axes checks_axes_of(const gck_case *c, int tensor)
+{
+  checks_axes a = {.rank = c->rank[tensor]};
+  memcpy(a.shape, c->shape[tensor], sizeof a.shape);
+  return with_words(c, tensor, a);
+}
+
+checks_axes checks_folded_axes_of(const gck_case *c, int tensor)
+{
+  checks_axes a = {.rank = 0};
+  (void)gck_case_folded(c, tensor, &a.rank, a.shape);
+  return with_words(c, tensor, a);
 }
 
 void checks_name_element(const checks_axes *a, int64_t number, char *out, size_t bytes)

@@ -14,6 +14,9 @@ typedef struct checks_axes {
 /* The axes of tensor number `tensor` of the case. */
 checks_axes checks_axes_of(const gck_case *c, int tensor);
 
+/* The same with the descriptor's own axes, where a list unfolded one of them: for grouping, not for naming. */
+checks_axes checks_folded_axes_of(const gck_case *c, int tensor);
+
 /* "dx[3, 17]"; "dloss" for a scalar. */
 void checks_name_element(const checks_axes *a, int64_t number, char *out, size_t bytes);
 

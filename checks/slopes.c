@@ -192,7 +192,7 @@ static gck_status collect_groups(const gck_subject *s, int t, const double *y, g
                                  gck_diag *diag)
 {
   const gck_expected *e = &s->expected[t];
-  checks_axes axes = checks_axes_of(s->c, t);
+  checks_axes axes = checks_folded_axes_of(s->c, t);
   int64_t slices = 1;
   gck_status st = GCK_OK;
   out->summed = !slices_of(s->c, &axes, e->count, g->of, &slices);

@@ -214,7 +214,9 @@ static gck_status check_entry(const fit *f, const gck_entry *entry)
   const int t = tensor_of_entry(f->c, entry->name);
   if (t < 0) return refuse(f, entry->name, "%s has no such tensor", f->c->op->name);
   if (!f->c->present[t]) return out_of_place(f, entry->name, &f->c->op->tensors[t]);
-  bool same = entry->tensor.rank == f->c->rank[t] && entry->tensor.dtype == f->c->tensor_dtype[t];
+  if (entry->tensor.rank != f->c->rank[t])
+    return refuse(f, entry->name, "%d axes, but in this case it has %d", entry->tensor.rank, f->c->rank[t]);
+  bool same = entry->tensor.dtype == f->c->tensor_dtype[t];
   for (int axis = 0; same && axis < f->c->rank[t]; axis++)
     same = entry->tensor.shape[axis] == f->c->shape[t][axis];
   return same ? GCK_OK : refuse(f, entry->name, "its shape or dtype is not that of the case");

@@ -85,6 +85,10 @@ bool gck_case_flag(const gck_case *c, const char *attribute);
 const char *gck_case_word(const gck_case *c, const char *attribute);
 bool gck_case_word_is(const gck_case *c, const char *attribute, const char *word);
 
+/* The tensor's extents by its descriptor's dims, where a list attribute unfolded one of them ([2, 3, 768] is [6, 768]
+ * again): row-major numbers are the same. False, and the shape as it is, where the dims do not say as much. */
+bool gck_case_folded(const gck_case *c, int tensor, int *rank, int64_t shape[GCK_MAX_RANK]);
+
 /* Tensor number by name (−1 if the op has none) and elements of one tensor (0 if absent). */
 int gck_case_tensor(const gck_case *c, const char *name);
 int64_t gck_case_count(const gck_case *c, int tensor);

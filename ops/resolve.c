@@ -24,6 +24,19 @@ static gck_status fill_shape(gck_case *c, int t, gck_diag *diag)
   return GCK_OK;
 }
 
+bool gck_case_folded(const gck_case *c, int tensor, int *rank, int64_t shape[GCK_MAX_RANK])
+{
+  gck_case folded = *c;
+  int64_t count = 1;
+  bool fits = fill_shape(&folded, tensor, NULL) == GCK_OK;
+  for (int axis = 0; fits && axis < folded.rank[tensor]; axis++)
+    fits = !__builtin_mul_overflow(count, folded.shape[tensor][axis], &count);
+  fits = fits && count == gck_case_count(c, tensor);
+  *rank = fits ? folded.rank[tensor] : c->rank[tensor];
+  memcpy(shape, fits ? folded.shape[tensor] : c->shape[tensor], sizeof folded.shape[tensor]);
+  return fits;
+}
+
 static gck_status too_large(const char *tensor, gck_diag *diag)
 {
   return gck_fail(diag, GCK_E_WORDS, tensor, "make the sizes smaller",

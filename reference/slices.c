@@ -41,14 +41,16 @@ slice_map slices_of(const gck_case *c, int tensor)
 {
   const words independent = split(c->op->independent);
   const words dims = split(dims_of(c, &c->op->tensors[tensor]));
-  slice_map m = {.slices = 1, .sliced = dims.count == c->rank[tensor], .rank = c->rank[tensor], .inside = 1};
+  slice_map m = {.slices = 1, .inside = 1};
+  (void)gck_case_folded(c, tensor, &m.rank, m.shape);
+  m.sliced = dims.count == m.rank;
   /* Axes from the last to the first, as row-major numbers grow. A tensor that the op's own resolve has reshaped away
    * from the independent extents is no longer sliced. */
   bool is_independent[MAX_AXES] = {false};
   for (int k = independent.count - 1; k >= 0; k--) {
     const int64_t extent = gck_case_integer(c, independent.word[k]);
     const int axis = find(&dims, independent.word[k]);
-    if (!m.sliced || axis < 0 || c->shape[tensor][axis] != extent)
+    if (!m.sliced || axis < 0 || m.shape[axis] != extent)
       m.sliced = false;
     else {
       m.weight[axis] = m.slices;
@@ -57,7 +59,6 @@ slice_map slices_of(const gck_case *c, int tensor)
     m.slices *= extent;
   }
   for (int axis = m.rank - 1; axis >= 0; axis--) {
-    m.shape[axis] = c->shape[tensor][axis];
     if (is_independent[axis]) continue;
     m.interior[axis] = m.inside;
     m.inside *= m.shape[axis];
