@@ -173,16 +173,26 @@ static gck_status try_singles(search *h, const gck_suspect *list, gck_diag *diag
   return GCK_OK;
 }
 
-/* To first order two faults add up: value + d1 + d2. Exact where each drops or doubles a term. */
+/* Two faults together: value + d1 + d2, exact where each drops or doubles a term; or value·(s1/value)·(s2/value), exact
+ * where one of them is a factor. */
+static void combine(const gck_expected *e, const double *first, double *second, bool factor)
+{
+  for (int64_t i = 0; i < e->count; i++) {
+    double v = e->value[i];
+    second[i] = factor ? first[i] * (second[i] / v) : first[i] + (second[i] - v);
+  }
+}
+
 static gck_status try_pairs_of(search *h, const gck_suspect *first, double *held, gck_diag *diag)
 {
   gck_status st = fill(h->s, first, held, diag);
   for (const gck_suspect *who = first + 1; st == GCK_OK && who->name != NULL; who++) {
     if (!gck_suspect_applies(who, h->s->problem->c, h->s->gradient)) continue;
-    st = fill(h->s, who, h->now, diag);
-    for (int64_t i = 0; i < h->s->e->count; i++)
-      h->now[i] += held[i] - h->s->e->value[i];
-    if (st == GCK_OK) weigh(h, first, who);
+    for (int factor = 0; st == GCK_OK && factor < 2; factor++) {
+      st = fill(h->s, who, h->now, diag);
+      combine(h->s->e, held, h->now, factor == 1);
+      if (st == GCK_OK) weigh(h, first, who);
+    }
   }
   return st;
 }

@@ -1,0 +1,31 @@
+# Kernels through the public ABI that share no code with the references: sound ones in every legal arithmetic, and
+# wrong ones. tests/mutants/<op>.c for each op; the library is tests/mutants/mutants.so in the build folder.
+set(GCK_MUTANTS ${CMAKE_BINARY_DIR}/tests/mutants)
+set(sources "")
+set(list "/* Generated: every op that has tests/mutants/<op>.c. */\n")
+foreach(op IN LISTS GCK_OPS)
+  if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/${op}.c)
+    list(APPEND sources ${CMAKE_CURRENT_LIST_DIR}/${op}.c)
+    string(APPEND list "GCK_OP(${op})\n")
+  endif()
+endforeach()
+file(CONFIGURE OUTPUT ${GCK_MUTANTS}/mutant_ops.inc CONTENT "${list}" @ONLY)
+add_library(mutants MODULE ${sources} ${CMAKE_CURRENT_LIST_DIR}/table.c)
+target_link_libraries(mutants PRIVATE gck_flags m)
+target_include_directories(mutants PRIVATE ${GCK_MUTANTS})
+set_target_properties(mutants PROPERTIES PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY ${GCK_MUTANTS})
+
+# Every wrong kernel is caught, and named what it is.
+add_executable(judge_mutants ${CMAKE_CURRENT_LIST_DIR}/judge_mutants.c)
+target_link_libraries(judge_mutants PRIVATE gck_flags gck_checks)
+add_dependencies(judge_mutants mutants)
+add_test(NAME mutants.caught_and_named COMMAND judge_mutants $<TARGET_FILE:mutants> ${CMAKE_CURRENT_LIST_DIR}/cases.txt)
+set_tests_properties(mutants.caught_and_named PROPERTIES LABELS "mutants" TIMEOUT 300)
+
+# The page that shows it: written by a target, and compared by a test.
+set(page ${CMAKE_SOURCE_DIR}/docs/mutants.md)
+set(judge judge_mutants $<TARGET_FILE:mutants> ${CMAKE_CURRENT_LIST_DIR}/cases.txt --markdown)
+add_custom_target(mutants-page COMMAND ${judge} > ${page} VERBATIM)
+add_test(NAME mutants.page_is_current COMMAND sh -c "\"$0\" \"$1\" \"$2\" --markdown | cmp - \"$3\"" $<TARGET_FILE:judge_mutants>
+         $<TARGET_FILE:mutants> ${CMAKE_CURRENT_LIST_DIR}/cases.txt ${page})
+set_tests_properties(mutants.page_is_current PROPERTIES LABELS "mutants" TIMEOUT 300)
