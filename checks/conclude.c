@@ -89,11 +89,16 @@ void gck_run_conclude(gck_run *run)
   if (v != GCK_PASS && run->reason == NULL) explain(run);
 }
 
+bool gck_run_excused(const gck_run *run)
+{
+  return run->known != NULL && (run->verdict == GCK_FAIL || run->verdict == GCK_VACUOUS);
+}
+
 void gck_report_conclude(gck_report *report)
 {
   gck_verdict v = GCK_VERDICT_NONE;
   for (size_t i = 0; i < report->run_count; i++)
-    v = gck_verdict_join(v, report->run[i].verdict);
+    v = gck_verdict_join(v, gck_run_excused(&report->run[i]) ? GCK_PASS : report->run[i].verdict);
   if (v == GCK_VERDICT_NONE) v = GCK_SKIPPED;
   report->verdict = v;
   if (weight(v) >= weight(GCK_PASS) || report->reason != NULL) return;
@@ -106,7 +111,7 @@ int gck_report_exit(const gck_report *report)
 {
   bool judged = false;
   for (size_t i = 0; i < report->run_count; i++) {
-    gck_verdict v = report->run[i].verdict;
+    gck_verdict v = gck_run_excused(&report->run[i]) ? GCK_PASS : report->run[i].verdict;
     if (v == GCK_FAIL || v == GCK_VACUOUS || v == GCK_VERDICT_NONE) return 1;
     judged = judged || v == GCK_PASS;
   }

@@ -25,6 +25,24 @@ gck_status gck_record_text(char **slot, gck_diag *diag, const char *format, ...)
   return GCK_OK;
 }
 
+gck_status gck_record_note(gck_report *report, gck_diag *diag, const char *format, ...)
+{
+  char *note = NULL;
+  va_list args;
+  va_start(args, format);
+  int length = vasprintf(&note, format, args);
+  va_end(args);
+  if (length < 0) return out_of_memory(diag);
+  char *notes = NULL;
+  length =
+      asprintf(&notes, "%s%s%s", report->notes != NULL ? report->notes : "", report->notes != NULL ? "\n" : "", note);
+  free(note);
+  if (length < 0) return out_of_memory(diag);
+  free(report->notes);
+  report->notes = notes;
+  return GCK_OK;
+}
+
 /* Room for one more zeroed entry of `size` bytes: capacities are the powers of two, so none need be kept. */
 static void *append(void **array, size_t *count, size_t size)
 {
@@ -156,8 +174,8 @@ void gck_run_free(gck_run *run)
     free(run->gradient[i].reason);
   free(run->check);
   free(run->gradient);
-  char *texts[] = {run->line,  run->reproduce, run->op,          run->kernel, run->device,
-                   run->dtype, run->source,    run->declaration, run->remark, run->reason};
+  char *texts[] = {run->line,   run->reproduce,   run->op,     run->kernel, run->device, run->dtype,
+                   run->source, run->declaration, run->remark, run->reason, run->known};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     free(texts[i]);
   *run = (gck_run){0};
@@ -172,5 +190,6 @@ void gck_report_free(gck_report *report)
   free(report->started);
   free(report->environment);
   free(report->reason);
+  free(report->notes);
   *report = (gck_report){0};
 }

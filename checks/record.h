@@ -60,6 +60,7 @@ typedef struct gck_check_record {
   size_t finding_count;
   gck_exhibit *exhibit;
   size_t exhibit_count;
+  int64_t exhibits_left_out; /* pictures that a report which was read back had given up to stay small */
 } gck_check_record;
 
 enum { GCK_RECORD_RANK = 8, GCK_WORST = 5 };
@@ -104,6 +105,7 @@ typedef struct gck_run {
   char *source;      /* a capture's file, or NULL */
   char *declaration; /* what was used, "" if default */
   char *remark;      /* "passes as a kernel that rounds ydy to bf16", or NULL */
+  char *known;       /* its failure is known and excused: "until 2026-09-30: issue 41", or NULL */
   uint64_t seed;
   gck_verdict verdict;
   char *reason;
@@ -120,6 +122,7 @@ typedef struct gck_report {
   char *environment; /* one line a fact, "name: value" joined by '\n' */
   gck_verdict verdict;
   char *reason;
+  char *notes;  /* what else is to be said of the report as a whole, a sentence a line, or NULL */
   bool partial; /* the run was interrupted */
   double seconds;
   gck_run *run;
@@ -138,6 +141,12 @@ gck_run *gck_record_run(gck_report *report);
 void gck_run_free(gck_run *run);          /* what it holds */
 void gck_report_free(gck_report *report); /* what it holds */
 
+/* Appends a sentence to a report's notes. */
+GCK_MUST_USE gck_status gck_record_note(gck_report *report, gck_diag *diag, const char *format, ...) GCK_PRINTF(3, 4);
+
+/* A run that fails or is vacuous, as it is known to be: told, and does not fail the report. */
+bool gck_run_excused(const gck_run *run);
+
 /* The worst of two verdicts for a summary (fail > vacuous > pass > undefined > skipped > none). */
 gck_verdict gck_verdict_join(gck_verdict a, gck_verdict b);
 
@@ -145,7 +154,7 @@ gck_verdict gck_verdict_join(gck_verdict a, gck_verdict b);
 void gck_run_conclude(gck_run *run);
 void gck_report_conclude(gck_report *report);
 
-/* 0 or 1 by the report's verdict: 1 if any run fails or is vacuous, or if nothing was judged. */
+/* 0 or 1 by the report's verdict: 1 if any run fails or is vacuous unexcused, or if nothing was judged. */
 int gck_report_exit(const gck_report *report);
 
 #endif

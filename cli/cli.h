@@ -22,6 +22,9 @@ int cli_replay(int argc, char **argv);
 int cli_list(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_report(int argc, char **argv);
+int cli_merge(int argc, char **argv);
+int cli_diff(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 
 /* ---- complaints (complain.c) ----------------------------------------------------------------------------------- */
@@ -40,7 +43,7 @@ int cli_finish(int status);
 
 /* ---- options (options.c) --------------------------------------------------------------------------------------- */
 
-enum { CLI_MAX_WORDS = 64 };
+enum { CLI_MAX_WORDS = 1024 };
 
 typedef struct cli_options {
   const char *kernel; /* PATH[:NAME] */
@@ -48,7 +51,8 @@ typedef struct cli_options {
   const char *dtypes;
   const char *checks;
   const char *seed;
-  const char *html, *json, *junit;
+  const char *html, *json, *junit, *markdown;
+  const char *expect; /* a file of known failures */
   bool replace, quiet, verbose, help;
   gck_declaration declaration;      /* what was said on the command line */
   const char *words[CLI_MAX_WORDS]; /* what is no option, in order */
@@ -56,8 +60,16 @@ typedef struct cli_options {
   gck_diag *diag;
 } cli_options;
 
-/* Which of the options a subcommand takes. */
-enum { CLI_TAKES_REPORTS = 1, CLI_TAKES_KERNEL = 2, CLI_TAKES_DECLARATION = 4, CLI_TAKES_CHECKS = 8 };
+/* Which of the options a subcommand takes: report files, --kernel and what goes with it, words of a declaration,
+ * --check, and what every subcommand with verdicts has. */
+enum {
+  CLI_TAKES_FILES = 1,
+  CLI_TAKES_KERNEL = 2,
+  CLI_TAKES_DECLARATION = 4,
+  CLI_TAKES_CHECKS = 8,
+  CLI_TAKES_VERDICTS = 16,
+  CLI_TAKES_REPORTS = CLI_TAKES_FILES | CLI_TAKES_VERDICTS
+};
 
 /* What a subcommand's --help says beside its options. */
 typedef struct cli_usage {
@@ -85,6 +97,7 @@ typedef struct cli_trial {
   gck_report report;
   gck_terminal_style style;
   const char **checks; /* NULL: all */
+  gck_expectations *expected;
   struct cli_progress *progress;
   double began;
 } cli_trial;
@@ -101,9 +114,32 @@ void cli_trial_drop(cli_trial *s, size_t keep);
 /* Prints the newest run. */
 GCK_MUST_USE gck_status cli_trial_show(cli_trial *s, gck_diag *diag);
 
+/* Frees what it holds, for work that ended before there was anything to report. */
+void cli_trial_free(cli_trial *s);
+
 /* Concludes, prints the summary, writes the files, frees; returns the exit status. `status` is what ended the work: a
  * cancelled one marks the report partial. */
 int cli_trial_end(cli_trial *s, gck_status status, const gck_diag *diag);
+
+/* ---- reports that are there already (publish.c) ------------------------------------------------------------------ */
+
+/* How a terminal, or a file in its place, is written to. */
+gck_terminal_style cli_style(const cli_options *options);
+
+/* Can the files that were asked for be written, and is each named once? Before any work. */
+GCK_MUST_USE gck_status cli_check_targets(const cli_options *options, gck_diag *diag);
+
+/* The known failures that --expect names, as of today; NULL where it was not said. */
+GCK_MUST_USE gck_status cli_expectations(const cli_options *options, gck_expectations **list, gck_diag *diag);
+
+/* Excuses what is known in a finished report and concludes it anew. */
+GCK_MUST_USE gck_status cli_excuse(const cli_options *options, gck_report *report, gck_diag *diag);
+
+/* Writes every file that was asked for. */
+GCK_MUST_USE gck_status cli_write_files(const cli_options *options, const gck_report *report, gck_diag *diag);
+
+/* Prints the report (its runs only if they were not shown yet), writes the files; returns the exit status. */
+int cli_publish(const cli_options *options, const gck_report *report, bool runs_too);
 
 /* ---- progress and Ctrl-C (progress.c, cancel.c) ---------------------------------------------------------------- */
 

@@ -11,6 +11,9 @@ static const cli_command commands[] = {
     {"explain", "OP [name=value…]", "an op's formula, gradient, terms, sizes and cost", cli_explain},
     {"replay", "FILE|DIR… [options]", "judge captured gradients, from any framework", cli_replay},
     {"bench", "OP [name=value…] [options]", "times of a kernel against what memory allows", cli_bench},
+    {"report", "REPORT.json [options]", "show a report again, or in another form", cli_report},
+    {"merge", "REPORT.json… [options]", "one report of many", cli_merge},
+    {"diff", "OLD.json NEW.json", "what broke, healed, or moved", cli_diff},
     {"doctor", "", "what this machine can check", cli_doctor},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0], MAX_NAMES = 64 };

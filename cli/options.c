@@ -16,7 +16,19 @@ enum {
   MAX_OPTIONS = 48
 };
 
-enum { KEY_KERNEL = KEY_FIRST, KEY_DEVICE, KEY_DTYPE, KEY_CHECK, KEY_SEED, KEY_HTML, KEY_JSON, KEY_JUNIT, KEY_REPLACE };
+enum {
+  KEY_KERNEL = KEY_FIRST,
+  KEY_DEVICE,
+  KEY_DTYPE,
+  KEY_CHECK,
+  KEY_SEED,
+  KEY_HTML,
+  KEY_JSON,
+  KEY_JUNIT,
+  KEY_MARKDOWN,
+  KEY_REPLACE,
+  KEY_EXPECT
+};
 
 static const struct {
   struct argp_option option;
@@ -29,12 +41,14 @@ static const struct {
     {{"dtype", KEY_DTYPE, "LIST", 0, "f64,f32,bf16,f16 or all: one run each (default: f32)", 1}, CLI_TAKES_KERNEL},
     {{"seed", KEY_SEED, "N", 0, "of the inputs (default: 1)", 1}, CLI_TAKES_KERNEL},
     {{"check", KEY_CHECK, "LIST", 0, "only these checks (gradcheck list checks)", 2}, CLI_TAKES_CHECKS},
-    {{"html", KEY_HTML, "FILE", 0, "write the report as a page", 3}, CLI_TAKES_REPORTS},
-    {{"json", KEY_JSON, "FILE", 0, "… as JSON", 3}, CLI_TAKES_REPORTS},
-    {{"junit", KEY_JUNIT, "FILE", 0, "… as JUnit XML", 3}, CLI_TAKES_REPORTS},
-    {{"replace", KEY_REPLACE, NULL, 0, "replace report files that exist", 3}, CLI_TAKES_REPORTS},
-    {{"quiet", KEY_QUIET, NULL, 0, "only what is wrong, and the summary", 4}, CLI_TAKES_REPORTS},
-    {{"verbose", KEY_VERBOSE, NULL, 0, "more about what is right", 4}, CLI_TAKES_REPORTS},
+    {{"html", KEY_HTML, "FILE", 0, "write the report as a page", 3}, CLI_TAKES_FILES},
+    {{"json", KEY_JSON, "FILE", 0, "… as JSON", 3}, CLI_TAKES_FILES},
+    {{"junit", KEY_JUNIT, "FILE", 0, "… as JUnit XML", 3}, CLI_TAKES_FILES},
+    {{"markdown", KEY_MARKDOWN, "FILE", 0, "… as Markdown below 60 KB, for a pull request", 3}, CLI_TAKES_FILES},
+    {{"replace", KEY_REPLACE, NULL, 0, "replace report files that exist", 3}, CLI_TAKES_FILES},
+    {{"expect", KEY_EXPECT, "FILE", 0, "known failures, which do not fail the run", 4}, CLI_TAKES_VERDICTS},
+    {{"quiet", KEY_QUIET, NULL, 0, "only what is wrong, and the summary", 4}, CLI_TAKES_VERDICTS},
+    {{"verbose", KEY_VERBOSE, NULL, 0, "more about what is right", 4}, CLI_TAKES_VERDICTS},
     {{"help", KEY_HELP, NULL, 0, "this text", 9}, 0},
 };
 enum { KNOWN = sizeof known / sizeof known[0] };
@@ -158,6 +172,10 @@ static error_t take(int key, char *value, struct argp_state *state)
     return said_once(&o->json, "--json", value, o->diag);
   case KEY_JUNIT:
     return said_once(&o->junit, "--junit", value, o->diag);
+  case KEY_MARKDOWN:
+    return said_once(&o->markdown, "--markdown", value, o->diag);
+  case KEY_EXPECT:
+    return said_once(&o->expect, "--expect", value, o->diag);
   case KEY_REPLACE:
     o->replace = true;
     return 0;

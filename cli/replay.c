@@ -119,8 +119,7 @@ static int replay_files(const cli_options *o, const file_list *list)
   status = replay_all(&trial, list, &unreadable, &diag);
   if (status == GCK_OK && trial.report.run_count == 0 && unreadable.status != GCK_OK) {
     cli_progress_stop(trial.progress); /* all was said: there is nothing to report on */
-    gck_report_free(&trial.report);
-    free(trial.checks);
+    cli_trial_free(&trial);
     return gck_status_exit(unreadable.status);
   }
   int code = cli_trial_end(&trial, status, &diag);

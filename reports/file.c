@@ -18,6 +18,8 @@ static gck_status render(gck_report_format format, const gck_report *r, char **t
     return gck_render_junit(r, text, bytes, diag);
   case GCK_REPORT_HTML:
     return gck_render_html(r, text, bytes, diag);
+  case GCK_REPORT_MARKDOWN:
+    return gck_render_markdown(r, text, bytes, diag);
   }
   return gck_fail(diag, GCK_E_INTERNAL, "gck_write_file", NULL, "unknown report format %d", (int)format);
 }

@@ -22,11 +22,9 @@ static void put_policy(reports_text *t)
 
 static void put_title(reports_text *t, const gck_report *r)
 {
-  size_t count[REPORTS_VERDICTS];
-  reports_count(r, count);
   reports_puts(t, gck_verdict_name(r->verdict));
   reports_puts(t, " – ");
-  reports_put_counts(t, count);
+  reports_put_counts(t, reports_count(r));
   reports_puts(t, " – gradcheck");
 }
 

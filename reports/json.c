@@ -240,9 +240,9 @@ static void check(writer *w, const gck_check_record *c, bool with_exhibits, int6
     for (size_t i = 0; i < c->exhibit_count; i++)
       exhibit(w, &c->exhibit[i], most);
     close_with(w, "]");
-  } else if (c->exhibit_count > 0) {
-    integer(w, "exhibits_left_out", (int64_t)c->exhibit_count);
   }
+  const int64_t left_out = c->exhibits_left_out + (with_exhibits ? 0 : (int64_t)c->exhibit_count);
+  if (left_out > 0) integer(w, "exhibits_left_out", left_out);
   close_with(w, "}");
 }
 
@@ -305,6 +305,7 @@ static void run_words(writer *w, const gck_run *run)
   text(w, "verdict", gck_verdict_name(run->verdict));
   optional_text(w, "reason", run->reason);
   optional_text(w, "remark", run->remark);
+  optional_text(w, "known", run->known);
   real(w, "seconds", run->seconds);
 }
 
@@ -328,13 +329,8 @@ static void put_run(writer *w, const gck_run *run, bool with_exhibits)
 static void environment(writer *w, const char *facts)
 {
   open_with(w, "environment", "[");
-  for (const char *s = facts != NULL ? facts : ""; *s != '\0' && !w->t->failed;) {
-    const size_t length = strcspn(s, "\n");
-    char *fact = strndup(s, length);
-    if (fact == NULL) {
-      w->t->failed = true;
-      break;
-    }
+  char *fact = NULL;
+  for (const char *s = facts; (s = reports_next_line(w->t, s, &fact)) != NULL;) {
     char *value = strstr(fact, ": ");
     if (value != NULL) *value = '\0';
     open_with(w, NULL, "{");
@@ -342,18 +338,27 @@ static void environment(writer *w, const char *facts)
     text(w, "value", value != NULL ? value + 2 : fact);
     close_with(w, "}");
     free(fact);
-    s += length + (s[length] == '\n' ? 1 : 0);
   }
+  close_with(w, "]");
+}
+
+static void notes(writer *w, const char *lines)
+{
+  if (lines == NULL) return;
+  open_with(w, "notes", "[");
+  char *note = NULL;
+  for (const char *s = lines; (s = reports_next_line(w->t, s, &note)) != NULL; free(note))
+    text(w, NULL, note);
   close_with(w, "]");
 }
 
 static void summary(writer *w, const gck_report *r)
 {
-  size_t count[REPORTS_VERDICTS];
-  reports_count(r, count);
+  const reports_counts count = reports_count(r);
   open_with(w, "summary", "{");
   for (int v = GCK_PASS; v < REPORTS_VERDICTS; v++)
-    integer(w, gck_verdict_name((gck_verdict)v), (int64_t)count[v]);
+    integer(w, gck_verdict_name((gck_verdict)v), (int64_t)count.of[v]);
+  if (count.known > 0) integer(w, "known", (int64_t)count.known);
   close_with(w, "}");
 }
 
@@ -425,6 +430,7 @@ static void put_report(reports_text *t, const gck_report *r, const reports_detai
   flag(&w, "partial", r->partial);
   real(&w, "seconds", r->seconds);
   summary(&w, r);
+  notes(&w, r->notes);
   environment(&w, r->environment);
   put_runs(&w, r);
   close_with(&w, "}");

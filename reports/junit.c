@@ -10,11 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *or_empty(const char *text)
-{
-  return text != NULL ? text : "";
-}
-
 static void attribute(reports_text *t, const char *name, const char *value)
 {
   reports_printf(t, " %s=\"", name);
@@ -33,8 +28,9 @@ static void seconds(reports_text *t, double value)
 
 static bool same_suite(const gck_run *a, const gck_run *b)
 {
-  return strcmp(or_empty(a->op), or_empty(b->op)) == 0 && strcmp(or_empty(a->kernel), or_empty(b->kernel)) == 0 &&
-         strcmp(or_empty(a->device), or_empty(b->device)) == 0;
+  return strcmp(reports_or_empty(a->op), reports_or_empty(b->op)) == 0 &&
+         strcmp(reports_or_empty(a->kernel), reports_or_empty(b->kernel)) == 0 &&
+         strcmp(reports_or_empty(a->device), reports_or_empty(b->device)) == 0;
 }
 
 static void suite_name(reports_text *t, const gck_run *run)
@@ -53,7 +49,7 @@ static void put_finding(reports_text *t, const char *check, const gck_finding *f
 {
   reports_put_xml(t, check, false);
   reports_puts(t, ": ");
-  reports_put_xml(t, or_empty(f->what), false);
+  reports_put_xml(t, reports_or_empty(f->what), false);
   reports_puts(t, "\n");
   const char *label[] = {"  where: ", "  diagnosis: ", "  look for: "};
   const char *value[] = {f->where, f->diagnosis, f->advice};
@@ -76,7 +72,7 @@ static void put_story(reports_text *t, const gck_run *run)
   for (size_t k = 0; k < run->check_count; k++) {
     const gck_check_record *c = &run->check[k];
     for (size_t f = 0; f < c->finding_count; f++)
-      put_finding(t, or_empty(c->name), &c->finding[f]);
+      put_finding(t, reports_or_empty(c->name), &c->finding[f]);
   }
   for (size_t g = 0; g < run->gradient_count; g++) {
     const gck_gradient_record *d = &run->gradient[g];
@@ -88,19 +84,24 @@ static void put_story(reports_text *t, const gck_run *run)
   }
 }
 
-/* One line for the head of a failure: the first diagnosis, else the first finding, else the reason. */
-static const char *headline(const gck_run *run)
+static void put_failure(reports_text *t, const gck_run *run)
 {
-  const char *what = NULL;
-  for (size_t k = 0; k < run->check_count; k++) {
-    const gck_check_record *c = &run->check[k];
-    for (size_t f = 0; f < c->finding_count; f++) {
-      if (reports_said(c->finding[f].diagnosis)) return c->finding[f].diagnosis;
-      if (what == NULL) what = c->finding[f].what;
-    }
-  }
-  if (reports_said(what)) return what;
-  return reports_said(run->reason) ? run->reason : gck_verdict_name(run->verdict);
+  reports_puts(t, "      <failure");
+  attribute(t, "type", gck_verdict_name(run->verdict));
+  attribute(t, "message", reports_headline(run));
+  reports_puts(t, ">");
+  put_story(t, run);
+  reports_puts(t, "</failure>\n");
+}
+
+/* A known failure must not turn a CI system red: it is skipped there, and says so. */
+static void put_excuse(reports_text *t, const gck_run *run)
+{
+  reports_printf(t, "      <skipped message=\"%s, known ", gck_verdict_name(run->verdict));
+  reports_put_xml(t, run->known, true);
+  reports_puts(t, ": ");
+  reports_put_xml(t, reports_headline(run), true);
+  reports_puts(t, "\"/>\n");
 }
 
 static void put_case(reports_text *t, const gck_run *run)
@@ -108,35 +109,30 @@ static void put_case(reports_text *t, const gck_run *run)
   reports_puts(t, "    <testcase classname=\"");
   suite_name(t, run);
   reports_puts(t, "\"");
-  attribute(t, "name", or_empty(run->line));
+  attribute(t, "name", reports_or_empty(run->line));
   seconds(t, run->seconds);
   if (run->verdict == GCK_PASS) {
     reports_puts(t, "/>\n");
     return;
   }
-  const bool bad = reports_is_bad(run->verdict);
-  reports_printf(t, ">\n      <%s", bad ? "failure" : "skipped");
-  if (bad) attribute(t, "type", gck_verdict_name(run->verdict));
-  attribute(t, "message", bad || reports_said(run->reason) ? headline(run) : gck_verdict_name(run->verdict));
-  if (bad) {
-    reports_puts(t, ">");
-    put_story(t, run);
-    reports_puts(t, "</failure>\n    </testcase>\n");
+  reports_puts(t, ">\n");
+  if (gck_run_excused(run)) {
+    put_excuse(t, run);
+  } else if (reports_is_bad(run->verdict)) {
+    put_failure(t, run);
   } else {
-    reports_puts(t, "/>\n    </testcase>\n");
+    reports_puts(t, "      <skipped");
+    attribute(t, "message", reports_said(run->reason) ? reports_headline(run) : gck_verdict_name(run->verdict));
+    reports_puts(t, "/>\n");
   }
+  reports_puts(t, "    </testcase>\n");
 }
 
 static void put_properties(reports_text *t, const gck_report *r)
 {
   reports_puts(t, "    <properties>\n");
-  for (const char *s = or_empty(r->environment); *s != '\0' && !t->failed;) {
-    const size_t length = strcspn(s, "\n");
-    char *fact = strndup(s, length);
-    if (fact == NULL) {
-      t->failed = true;
-      return;
-    }
+  char *fact = NULL;
+  for (const char *s = r->environment; (s = reports_next_line(t, s, &fact)) != NULL; free(fact)) {
     char *value = strstr(fact, ": ");
     if (value != NULL && value != fact) {
       *value = '\0';
@@ -145,8 +141,6 @@ static void put_properties(reports_text *t, const gck_report *r)
       attribute(t, "value", value + 2);
       reports_puts(t, "/>\n");
     }
-    free(fact);
-    s += length + (s[length] == '\n' ? 1 : 0);
   }
   reports_puts(t, "    </properties>\n");
 }
@@ -176,8 +170,9 @@ static suite_sum suite_total(const gck_report *r, size_t first)
   for (size_t i = first; i < r->run_count; i++) {
     if (!same_suite(&r->run[first], &r->run[i])) continue;
     sum.tests++;
-    if (reports_is_bad(r->run[i].verdict)) sum.failures++;
-    if (r->run[i].verdict == GCK_UNDEFINED || r->run[i].verdict == GCK_SKIPPED) sum.skipped++;
+    const bool failure = reports_is_bad(r->run[i].verdict) && !gck_run_excused(&r->run[i]);
+    sum.failures += failure;
+    sum.skipped += !failure && r->run[i].verdict != GCK_PASS;
     sum.seconds += r->run[i].seconds;
   }
   return sum;
@@ -198,7 +193,9 @@ static void put_suite(reports_text *t, const gck_report *r, size_t first, int id
   for (size_t i = first; i < r->run_count; i++) {
     if (same_suite(&r->run[first], &r->run[i])) put_case(t, &r->run[i]);
   }
-  reports_puts(t, "    <system-out/>\n    <system-err>");
+  reports_puts(t, "    <system-out>");
+  reports_put_xml(t, reports_or_empty(r->notes), false);
+  reports_puts(t, "</system-out>\n    <system-err>");
   if (r->partial) reports_puts(t, "this report is partial: the run was interrupted");
   reports_puts(t, "</system-err>\n  </testsuite>\n");
 }

@@ -339,6 +339,8 @@ static gck_status read_check(reader *r, const json_t *o, gck_run *run)
   gck_status status = get_verdict(r, o, &c->verdict);
   if (status == GCK_OK) status = get_text(r, o, "reason", false, &c->reason);
   if (status == GCK_OK && json_object_get(o, "seconds") != NULL) status = get_seconds(r, o, &c->seconds);
+  if (status == GCK_OK && json_object_get(o, "exhibits_left_out") != NULL)
+    status = get_count(r, o, "exhibits_left_out", 0, &c->exhibits_left_out);
   if (status != GCK_OK) return status;
   READ_ALL(r, o, "findings", true, read_finding, c);
   READ_ALL(r, o, "exhibits", false, read_exhibit, c);
@@ -406,6 +408,7 @@ static gck_status read_words(reader *r, const json_t *o, gck_run *run)
   if (status == GCK_OK) status = get_text(r, o, "reproduce", false, &run->reproduce);
   if (status == GCK_OK) status = get_text(r, o, "declaration", false, &run->declaration);
   if (status == GCK_OK) status = get_text(r, o, "remark", false, &run->remark);
+  if (status == GCK_OK) status = get_text(r, o, "known", false, &run->known);
   if (status == GCK_OK) status = get_text(r, o, "reason", false, &run->reason);
   if (status == GCK_OK) status = get_seed(r, o, &run->seed);
   if (status == GCK_OK) status = get_verdict(r, o, &run->verdict);
@@ -441,6 +444,19 @@ static gck_status read_fact(reader *r, const json_t *o, char **facts)
   return GCK_OK;
 }
 
+static gck_status read_notes(reader *r, const json_t *o, gck_report *report)
+{
+  const json_t *array;
+  size_t count;
+  gck_status status = get_array(r, o, "notes", false, &array, &count);
+  for (size_t i = 0; status == GCK_OK && i < count; i++) {
+    const char *note = json_string_value(json_array_get(array, i));
+    if (note == NULL) return wrong(r, "notes", "entry %zu must be a string", i);
+    status = gck_record_note(report, r->diag, "%s", note);
+  }
+  return status;
+}
+
 static gck_status read_report(reader *r, const json_t *o, gck_report *report)
 {
   if (!json_is_object(o)) return wrong(r, "", "the file must hold a JSON object");
@@ -453,6 +469,7 @@ static gck_status read_report(reader *r, const json_t *o, gck_report *report)
   if (status == GCK_OK) status = get_text(r, o, "started", false, &report->started);
   if (status == GCK_OK) status = get_flag(r, o, "partial", &report->partial);
   if (status == GCK_OK && json_object_get(o, "seconds") != NULL) status = get_seconds(r, o, &report->seconds);
+  if (status == GCK_OK) status = read_notes(r, o, report);
   if (status != GCK_OK) return status;
   READ_ALL(r, o, "environment", false, read_fact, &report->environment);
   READ_ALL(r, o, "runs", true, read_run, report);
@@ -464,7 +481,7 @@ static gck_status agree(reader *r, const gck_report *report)
 {
   gck_verdict joined = GCK_VERDICT_NONE;
   for (size_t i = 0; i < report->run_count; i++)
-    joined = gck_verdict_join(joined, report->run[i].verdict);
+    joined = gck_verdict_join(joined, gck_run_excused(&report->run[i]) ? GCK_PASS : report->run[i].verdict);
   if (joined == GCK_VERDICT_NONE || gck_verdict_join(report->verdict, joined) == report->verdict) return GCK_OK;
   return wrong(r, "verdict", "is %s, but a run's is %s", gck_verdict_name(report->verdict), gck_verdict_name(joined));
 }

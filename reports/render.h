@@ -23,14 +23,33 @@ GCK_MUST_USE gck_status reports_check(const gck_report *r, gck_diag *diag);
 GCK_MUST_USE gck_status reports_fitting_json(const gck_report *r, bool in_html, size_t most, char **text, size_t *bytes,
                                              gck_diag *diag);
 
-/* Runs by verdict. */
-void reports_count(const gck_report *r, size_t count[REPORTS_VERDICTS]);
+/* Runs by verdict, and how many of those that are bad are excused. */
+typedef struct reports_counts {
+  size_t of[REPORTS_VERDICTS];
+  size_t known;
+} reports_counts;
 
-/* "7 runs: 5 pass, 2 fail"; one sentence without a full stop. */
-void reports_put_counts(reports_text *t, const size_t count[REPORTS_VERDICTS]);
+reports_counts reports_count(const gck_report *r);
+
+/* "7 runs: 2 fail, 5 pass; 1 of the failures is known"; one sentence without a full stop. */
+void reports_put_counts(reports_text *t, reports_counts count);
+
+/* The next line of a text of lines (notes, environment); NULL after the last. *line is freed by the caller; a failed
+ * allocation is noted in `t`. */
+const char *reports_next_line(reports_text *t, const char *text, char **line);
+bool reports_has_line(const char *text, const char *line);
 
 /* "dx[3, 17]" style: the indices in brackets, nothing for a scalar. */
 void reports_put_index(reports_text *t, int rank, const int64_t *index);
+
+/* What is to be said of a run in one line: the first diagnosis, else the first finding, else the reason, else the
+ * verdict. */
+const char *reports_headline(const gck_run *run);
+
+static inline const char *reports_or_empty(const char *text)
+{
+  return text != NULL ? text : "";
+}
 
 static inline bool reports_is_bad(gck_verdict v)
 {

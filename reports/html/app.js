@@ -79,6 +79,7 @@
 
   const badge = (verdict) => h("span", { class: `badge v-${verdict}` }, verdict);
   const isBad = (verdict) => verdict === "fail" || verdict === "vacuous";
+  const isExcused = (run) => !!run.known && isBad(run.verdict);   // a failure that is known
 
   /** Rows of name and value; empty values are left out. */
   function pairs(entries, attributes) {
@@ -633,7 +634,7 @@
 
   const runs = report.runs.map((run, index) => ({
     run, index, anchor: anchorOf(run), worst: worstScore(run), element: null, row: null, body: null,
-    text: [run.case, run.kernel, run.device, run.dtype, run.verdict, run.reason, run.remark, run.source,
+    text: [run.case, run.kernel, run.device, run.dtype, run.verdict, run.reason, run.remark, run.source, isExcused(run) ? "known" : "", run.known,
       ...run.checks.flatMap((c) => c.findings.flatMap((f) => [f.what, f.where, f.diagnosis]))].filter(Boolean).map((s) => s.slice(0, 4000)).join("\n").toLowerCase(),
   }));
 
@@ -710,6 +711,7 @@
     const { byGradient, byCheck } = sortExhibits(run);
     const box = h("div", { class: "detail", id: `detail-${entry.index}`, role: "group", "aria-label": `run ${entry.index + 1}` });
     if (run.reproduce) box.append(command(run.reproduce));
+    if (isExcused(run)) box.append(h("p", { class: "remark" }, h("b", null, "A known failure: "), clipped(run.known)));
     if (run.remark) box.append(h("p", { class: "remark" }, clipped(run.remark)));
     if (run.reason && run.verdict !== "pass") box.append(h("p", { class: "reason" }, badge(run.verdict), " ", clipped(run.reason)));
     const link = h("a", { href: "#" + encodeURIComponent(entry.anchor) }, "link to this run");
@@ -736,7 +738,7 @@
     const run = entry.run;
     const name = run.case.startsWith(run.op) ? [h("b", null, run.op), run.case.slice(run.op.length, 600)] : [run.case.slice(0, 600)];
     entry.row = h("button", { type: "button", class: "row", "aria-expanded": "false", on: { click: () => unfold(entry, !entry.body) } },
-      badge(run.verdict), h("span", { class: "case" }, name, run.case.length > 600 ? "…" : null),
+      h("span", { class: "verdict" }, badge(run.verdict), isExcused(run) ? " known" : null), h("span", { class: "case" }, name, run.case.length > 600 ? "…" : null),
       h("span", { class: "by" }, `${run.device} · ${run.kernel.slice(0, 60)} · ${run.dtype}`), gauge(entry.worst),
       h("span", { class: "time" }, duration(run.seconds)), h("span", { class: "fold", "aria-hidden": "true" }));
     entry.element = h("article", { class: "run", id: entry.anchor }, h("h3", null, entry.row));
@@ -808,6 +810,8 @@
     const n = runs.length, s = (k) => `${integer(k)} of ${integer(n)} ${n === 1 ? "run" : "runs"}`;
     if (report.verdict === "fail") return n === 1 ? "The gradient is wrong." : `${s(counts.fail)} ${counts.fail === 1 ? "has" : "have"} a wrong gradient.`;
     if (report.verdict === "vacuous") return `${s(counts.vacuous)} could not have failed: nothing was shown there.`;
+    const known = runs.filter((e) => isExcused(e.run)).length;
+    if (report.verdict === "pass" && known) return `Nothing fails but what is known to: ${s(counts.pass)} ${counts.pass === 1 ? "is" : "are"} right, ${integer(known)} ${known === 1 ? "failure is" : "failures are"} known.`;
     if (report.verdict === "pass") return n === 1 ? "The gradients are right, within what was checked." : `All gradients that were judged are right: ${s(counts.pass)}.`;
     return report.reason || "Nothing was judged.";
   }
@@ -845,7 +849,8 @@
     }
     banner.append(row);
     document.getElementById("top").append(h("div", { class: "masthead" }, h("strong", null, "gradcheck report"), themeButton()), banner,
-      ...(report.partial ? [h("p", { class: "notice" }, "This report is partial: the run was interrupted, and what came after is missing.")] : []));
+      ...(report.partial ? [h("p", { class: "notice" }, "This report is partial: the run was interrupted, and what came after is missing.")] : []),
+      ...(report.notes && report.notes.length ? [h("ul", { class: "notice", "aria-label": "notes" }, report.notes.slice(0, 200).map((note) => h("li", null, clipped(note))))] : []));
   }
 
   /** Findings that say the same of the same kernel belong together: numbers and places may differ. */
@@ -857,7 +862,7 @@
   function gatherWrong() {
     const groups = new Map();
     for (const entry of [...runs].sort(ORDERS.verdict)) {
-      if (!isBad(entry.run.verdict)) continue;
+      if (!isBad(entry.run.verdict) || isExcused(entry.run)) continue;
       let any = false;
       for (const check of entry.run.checks) for (const finding of check.findings) {
         any = true;

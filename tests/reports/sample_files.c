@@ -6,8 +6,9 @@ static void write_all(const char *folder, const char *name, const gck_report *r)
   static const struct {
     gck_report_format format;
     const char *suffix;
-  } kind[] = {{GCK_REPORT_JSON, "json"}, {GCK_REPORT_JUNIT, "xml"}, {GCK_REPORT_HTML, "html"}};
-  for (int k = 0; k < 3; k++) {
+  } kind[] = {
+      {GCK_REPORT_JSON, "json"}, {GCK_REPORT_JUNIT, "xml"}, {GCK_REPORT_HTML, "html"}, {GCK_REPORT_MARKDOWN, "md"}};
+  for (int k = 0; k < 4; k++) {
     char path[4096];
     gck_diag diag = {0};
     snprintf(path, sizeof path, "%s/%s.%s", folder, name, kind[k].suffix);
@@ -37,6 +38,21 @@ static void sound(const char *folder)
   finish(folder, "sound", &r);
 }
 
+/* Failures that are known, and notes. */
+static void known(const char *folder)
+{
+  gck_report r;
+  sample_usual(&r);
+  r.verdict = GCK_VERDICT_NONE;
+  for (size_t i = 0; i < r.run_count; i++) {
+    if (r.run[i].verdict == GCK_FAIL || r.run[i].verdict == GCK_VACUOUS)
+      sample_text(&r.run[i].known, "until 2099-12-31: issue 41");
+  }
+  sample_text(&r.notes,
+              "healed, take it out of known.txt: softmax rows=33 *\nb.json is partial: its run was interrupted");
+  finish(folder, "known", &r);
+}
+
 int main(int argc, char **argv)
 {
   if (argc != 2) {
@@ -60,6 +76,7 @@ int main(int argc, char **argv)
   sample_text(&r.started, "yesterday");
   finish(argv[1], "hostile", &r);
   sound(argv[1]);
+  known(argv[1]);
   sample_many(&r, 1000);
   finish(argv[1], "many", &r);
   return 0;
