@@ -43,11 +43,11 @@ static int make_reports(void **state)
 static void a_report_is_shown_again_in_any_form(void **state)
 {
   (void)state;
-  wants("report %s/bad.json", 1, "without its term", NULL);
+  wants("report %s/bad.json", 1, "all of dx is wrong", NULL);
   wants("report %s/good.json --quiet", 0, "1 pass", NULL);
   wants("report %s/bad.json --html %s/r.html --junit %s/r.xml --markdown %s/r.md --json %s/r.json", 1, NULL, NULL);
   char *text = contents("r.html");
-  assert_non_null(strstr(text, "without its term"));
+  assert_non_null(strstr(text, "all of dx is wrong"));
   free(text);
   text = contents("r.xml");
   assert_non_null(strstr(text, "<failure type=\"fail\""));
