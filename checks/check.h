@@ -25,6 +25,7 @@ typedef struct gck_options {
   const char *const *only; /* check names asked for, NULL-terminated; NULL: all */
   uint64_t seed;           /* of the checks' own draws */
   double budget_seconds;   /* for work that may be sampled */
+  int provoked_runs;       /* of determinism: exactly so many, whatever the budget; 0: as many as it takes */
   int planned_tests;       /* Bonferroni: bias tests in the whole run */
   gck_progress progress;
   void *progress_user;

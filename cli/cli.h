@@ -51,6 +51,7 @@ typedef struct cli_options {
   const char *dtypes;
   const char *checks;
   const char *seed;
+  int runs; /* of determinism; 0: not said */
   const char *html, *json, *junit, *markdown;
   const char *expect; /* a file of known failures */
   bool replace, quiet, verbose, help;

@@ -13,7 +13,8 @@ enum {
   KEY_VERBOSE = 'v',
   KEY_FIRST = 0x100,
   KEY_DECLARATION = 0x200,
-  MAX_OPTIONS = 48
+  MAX_OPTIONS = 48,
+  MAX_RUNS = 1000000
 };
 
 enum {
@@ -27,7 +28,8 @@ enum {
   KEY_JUNIT,
   KEY_MARKDOWN,
   KEY_REPLACE,
-  KEY_EXPECT
+  KEY_EXPECT,
+  KEY_RUNS
 };
 
 static const struct {
@@ -41,6 +43,8 @@ static const struct {
     {{"dtype", KEY_DTYPE, "LIST", 0, "f64,f32,bf16,f16 or all: one run each (default: f32)", 1}, CLI_TAKES_KERNEL},
     {{"seed", KEY_SEED, "N", 0, "of the inputs (default: 1)", 1}, CLI_TAKES_KERNEL},
     {{"check", KEY_CHECK, "LIST", 0, "only these checks (gradcheck list checks)", 2}, CLI_TAKES_CHECKS},
+    {{"runs", KEY_RUNS, "N", 0, "determinism: so many provoked runs (default: each provocation, as time allows)", 2},
+     CLI_TAKES_KERNEL},
     {{"html", KEY_HTML, "FILE", 0, "write the report as a page", 3}, CLI_TAKES_FILES},
     {{"json", KEY_JSON, "FILE", 0, "… as JSON", 3}, CLI_TAKES_FILES},
     {{"junit", KEY_JUNIT, "FILE", 0, "… as JUnit XML", 3}, CLI_TAKES_FILES},
@@ -151,6 +155,20 @@ static error_t take_declaration(cli_options *o, int word, const char *value)
   return gck_declaration_set(&o->declaration, name, value, "the command line", o->diag) == GCK_OK ? 0 : EINVAL;
 }
 
+static error_t take_runs(cli_options *o, const char *value)
+{
+  char *end = NULL;
+  long runs = strtol(value, &end, 10);
+  if (o->runs != 0) (void)gck_fail(o->diag, GCK_E_WORDS, "--runs", "leave one of the two out", "is said twice");
+  if (o->runs != 0) return EINVAL;
+  if (end == value || *end != '\0' || runs < 1 || runs > MAX_RUNS) {
+    (void)gck_fail(o->diag, GCK_E_WORDS, "--runs", NULL, "takes 1 to %d, not '%.40s'", MAX_RUNS, value);
+    return EINVAL;
+  }
+  o->runs = (int)runs;
+  return 0;
+}
+
 static error_t take(int key, char *value, struct argp_state *state)
 {
   cli_options *o = state->input;
@@ -166,6 +184,8 @@ static error_t take(int key, char *value, struct argp_state *state)
     return said_once(&o->checks, "--check", value, o->diag);
   case KEY_SEED:
     return said_once(&o->seed, "--seed", value, o->diag);
+  case KEY_RUNS:
+    return take_runs(o, value);
   case KEY_HTML:
     return said_once(&o->html, "--html", value, o->diag);
   case KEY_JSON:

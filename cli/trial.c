@@ -32,6 +32,7 @@ gck_options cli_trial_options(const cli_trial *s, uint64_t seed, int planned_tes
   return (gck_options){.only = s->checks,
                        .seed = seed,
                        .budget_seconds = 60,
+                       .provoked_runs = s->options->runs,
                        .planned_tests = planned_tests,
                        .progress = cli_progress_tell,
                        .progress_user = s->progress};

@@ -73,9 +73,9 @@ function(gck_kernels)
 
   if(GCK_HAVE_CUDA)
     # The device comes along (gpu/cuda/cuda_device.h says why), with core/status.c, so that the library stands alone.
-    file(GLOB only_cuda CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/gpu/cuda/*.cu) # what only a GPU has: kernels by cuBLAS
+    file(GLOB only_cuda CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/gpu/cuda/*.cu ${CMAKE_SOURCE_DIR}/gpu/cuda/*.c)
     add_library(gradcheck-cuda MODULE ${kernels} ${only_cuda} ${CMAKE_SOURCE_DIR}/gpu/kernels/table.cpp
-      ${CMAKE_SOURCE_DIR}/gpu/cuda/device.c ${CMAKE_SOURCE_DIR}/core/status.c)
+      ${CMAKE_SOURCE_DIR}/core/status.c)
     target_link_libraries(gradcheck-cuda PRIVATE gck_flags CUDA::cudart_static CUDA::cublas)
     target_compile_options(gradcheck-cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:${GCK_CUDA_FLAGS}>)
     set_target_properties(gradcheck-cuda PROPERTIES CUDA_RUNTIME_LIBRARY Static)

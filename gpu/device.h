@@ -22,7 +22,9 @@ typedef struct gck_device {
   /* True and "NVIDIA H200, …", or false and why there is none; never fails. */
   bool (*describe)(char *text, size_t bytes);
 
-  gck_status (*open)(void **session, gck_diag *diag);
+  /* `ordinal`: which of several devices of this kind, from 0. GCK_E_UNSUPPORTED with the reason if a later one is not
+   * there or not like the first. */
+  gck_status (*open)(void **session, int ordinal, gck_diag *diag);
   void (*close)(void *session);
 
   /* At least 256-byte aligned. */
@@ -40,6 +42,17 @@ typedef struct gck_device {
 
   /* What gck_call.stream gets. Valid until the next call of `stream` or `close`. */
   void *(*stream)(void *session, const gck_schedule *schedule);
+
+  /* The hash (gpu/hash.h) of so many bytes. */
+  gck_status (*hash)(void *session, const void *memory, size_t bytes, uint64_t *hash, gck_diag *diag);
+
+  /* Makes the calling OS thread one that may launch through this session. */
+  gck_status (*enter)(void *session, gck_diag *diag);
+
+  /* Around the launches of one call: `provoke` comes before `stream`, `calm` when the entry has returned (what it
+   * captured is run then). Both NULL where a device has no such provocations. */
+  gck_status (*provoke)(void *session, const gck_provocation *how, uint64_t seed, gck_diag *diag);
+  gck_status (*calm)(void *session, gck_diag *diag);
 
   /* From now on launches through `stream` are watched, and told in the record that a kernel's stream carries; NULL ends
    * it. NULL where the device cannot. */

@@ -20,8 +20,9 @@ static bool describe(char *text, size_t bytes)
   return true;
 }
 
-static gck_status open_session(void **state, gck_diag *diag)
+static gck_status open_session(void **state, int ordinal, gck_diag *diag)
 {
+  if (ordinal > 0) return gck_host_no_second(diag);
   *state = calloc(1, sizeof(session));
   return *state != NULL ? GCK_OK : gck_fail(diag, GCK_E_MEMORY, "host device", NULL, "out of memory");
 }
@@ -91,6 +92,8 @@ const gck_device gck_device_host = {
     .fill = gck_host_fill,
     .synchronise = synchronise,
     .stream = stream,
+    .hash = gck_host_hash,
+    .enter = gck_host_enter,
     .watch = watch,
     .clock_start = clock_start,
     .clock_stop = clock_stop,

@@ -1,4 +1,5 @@
 #include "gpu/host_memory.h"
+#include "gpu/hash.h"
 #include "gpu/pattern.h"
 
 #include <string.h>
@@ -48,6 +49,27 @@ gck_status gck_host_synchronise(void *session, gck_diag *diag)
 {
   (void)session, (void)diag;
   return GCK_OK;
+}
+
+gck_status gck_host_hash(void *session, const void *memory, size_t bytes, uint64_t *hash, gck_diag *diag)
+{
+  (void)session, (void)diag;
+  uint64_t sum = bytes;
+  for (size_t k = 0; k < gck_hash_words(bytes); k++)
+    sum += gck_hash_word(memory, bytes, k);
+  *hash = sum;
+  return GCK_OK;
+}
+
+gck_status gck_host_enter(void *session, gck_diag *diag)
+{
+  (void)session, (void)diag;
+  return GCK_OK;
+}
+
+gck_status gck_host_no_second(gck_diag *diag)
+{
+  return gck_fail(diag, GCK_E_UNSUPPORTED, "device", NULL, "there is one such device");
 }
 
 double gck_host_seconds(void)

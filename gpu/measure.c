@@ -35,7 +35,7 @@ gck_status gck_measure_copy(const char *name, double *bytes_per_second, gck_diag
   gck_status status = gck_device_find(gck_device_bit(name), &device, diag);
   if (status != GCK_OK) return status;
   const size_t bytes = (size_t)(device->host_memory ? 256 : 2048) << 20; /* far beyond any cache */
-  status = device->open(&session, diag);
+  status = device->open(&session, 0, diag);
   if (status != GCK_OK) return status;
   status = device->allocate(session, bytes, &from, diag);
   if (status == GCK_OK) status = device->allocate(session, bytes, &to, diag);

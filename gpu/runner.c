@@ -7,6 +7,7 @@
 #include "gpu/kernel_table.h"
 #include "gpu/library.h"
 #include "gpu/plan.h"
+#include "gpu/provoked_call.h"
 #include "gpu/runner_watch.h"
 #include "gpu/simt/watch.h"
 #include "gpu/strided.h"
@@ -80,12 +81,10 @@ static gck_status not_found(const gck_library *library, const char *op, const ch
                   gck_dtype_format(dtype)->name, op, has);
 }
 
-gck_status gck_runner_open(const gck_library *library, const char *op, const char *name, gck_dtype dtype,
-                           gck_runner **runner, gck_diag *diag)
+/* The kernel on device number `ordinal` of its kind. */
+static gck_status open_runner(const gck_library *library, const gck_kernel *kernel, int ordinal, gck_runner **runner,
+                              gck_diag *diag)
 {
-  *runner = NULL;
-  const gck_kernel *kernel = choose(library, op, name, dtype);
-  if (kernel == NULL) return not_found(library, op, name, dtype, diag);
   gck_runner *made = calloc(1, sizeof *made);
   if (made == NULL) return gck_fail(diag, GCK_E_MEMORY, "runner", NULL, "out of memory");
   made->library = library;
@@ -94,13 +93,28 @@ gck_status gck_runner_open(const gck_library *library, const char *op, const cha
   made->declaration = gck_declaration_default();
   gck_status status = gck_declaration_parse(&made->declaration, kernel->declaration, kernel->name, diag);
   if (status == GCK_OK) status = gck_device_find(kernel->devices, &made->device, diag);
-  if (status == GCK_OK) status = made->device->open(&made->session, diag);
+  if (status == GCK_OK) status = made->device->open(&made->session, ordinal, diag);
   if (status != GCK_OK) {
     gck_runner_close(made);
     return status;
   }
   *runner = made;
   return GCK_OK;
+}
+
+gck_status gck_runner_open_second(const gck_runner *runner, gck_runner **second, gck_diag *diag)
+{
+  *second = NULL;
+  return open_runner(runner->library, runner->kernel, 1, second, diag);
+}
+
+gck_status gck_runner_open(const gck_library *library, const char *op, const char *name, gck_dtype dtype,
+                           gck_runner **runner, gck_diag *diag)
+{
+  *runner = NULL;
+  const gck_kernel *kernel = choose(library, op, name, dtype);
+  if (kernel == NULL) return not_found(library, op, name, dtype, diag);
+  return open_runner(library, kernel, 0, runner, diag);
 }
 
 static void release(gck_runner *runner)
@@ -251,15 +265,16 @@ static void clean_message(gck_response *response, const char *otherwise)
 }
 
 /* The entry between two readings of the clock; `code` is what it returned. GCK_E_KERNEL if its queued work failed. */
-static gck_status clocked_call(gck_runner *runner, int phase, gck_call *call, bool cool, int *code, double *seconds,
-                               gck_diag *diag)
+static gck_status clocked_call(gck_runner *runner, const gck_request *request, int phase, gck_call *call, int *code,
+                               double *seconds, gck_diag *diag)
 {
   const gck_device *device = runner->device;
-  int (*const entry)(const gck_call *) = phase == GCK_PHASE_FORWARD ? runner->kernel->forward : runner->kernel->vjp;
-  gck_status status = cool && device->cool != NULL ? device->cool(runner->session, diag) : GCK_OK;
+  const gck_kernel_entry entry = phase == GCK_PHASE_FORWARD ? runner->kernel->forward : runner->kernel->vjp;
+  const bool cool = request->repeats > 1 && device->cool != NULL;
+  gck_status status = cool ? device->cool(runner->session, diag) : GCK_OK;
   if (status == GCK_OK) status = device->clock_start(runner->session, diag);
+  if (status == GCK_OK) status = gck_provoked_call(device, runner->session, entry, request, call, code, diag);
   if (status != GCK_OK) return status;
-  *code = entry(call);
   /* Work queued before a kernel gave up still uses the buffers. */
   return *code == GCK_KERNEL_OK ? device->clock_stop(runner->session, seconds, diag)
                                 : device->synchronise(runner->session, diag);
@@ -272,14 +287,15 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Once, or `repeats` times with the median's seconds. */
-static gck_status timed_call(gck_runner *runner, int phase, gck_call *call, int repeats, int *code, double *seconds,
-                             gck_diag *diag)
+static gck_status timed_call(gck_runner *runner, const gck_request *request, int phase, gck_call *call, int *code,
+                             double *seconds, gck_diag *diag)
 {
   double each[GCK_MAX_REPEATS];
+  const int repeats = request->repeats;
   const int count = repeats < 1 ? 1 : repeats > GCK_MAX_REPEATS ? GCK_MAX_REPEATS : repeats;
   for (int k = 0; k < count; k++) {
     each[k] = 0.0;
-    const gck_status status = clocked_call(runner, phase, call, count > 1, code, &each[k], diag);
+    const gck_status status = clocked_call(runner, request, phase, call, code, &each[k], diag);
     if (status != GCK_OK || *code != GCK_KERNEL_OK) return status;
   }
   qsort(each, (size_t)count, sizeof *each, ascending);
@@ -306,7 +322,6 @@ static gck_status call_entry(gck_runner *runner, const gck_request *request, int
 {
   gck_diag failure = {0};
   gck_call call = gck_plan_call(&runner->plan, phase);
-  call.stream = runner->device->stream(runner->session, &request->schedule);
   call.message = response->message;
   call.message_bytes = sizeof response->message;
   double *seconds = phase == GCK_PHASE_FORWARD ? &response->forward_seconds : &response->vjp_seconds;
@@ -314,7 +329,7 @@ static gck_status call_entry(gck_runner *runner, const gck_request *request, int
   const bool visible = runner->device->host_memory;
   const gck_fp_control control = gck_fp_save();
   if (visible) gck_image_forbid_guards(&runner->plan);
-  const gck_status status = timed_call(runner, phase, &call, request->repeats, &response->code, seconds, &failure);
+  const gck_status status = timed_call(runner, request, phase, &call, &response->code, seconds, &failure);
   if (visible) gck_image_allow_guards(&runner->plan);
   if (gck_fp_restore(control)) response->changed_fp = true;
 
@@ -344,6 +359,11 @@ static gck_status check_buffers(gck_runner *runner, const gck_request *request, 
       status = gck_image_check_padding(plan, buffer, phase, request->poison, response, diag);
   }
   return status;
+}
+
+static bool is_result(const gck_buffer *buffer)
+{
+  return buffer->written[GCK_PHASE_FORWARD] || buffer->written[GCK_PHASE_VJP];
 }
 
 static gck_status take_results(gck_runner *runner, int phase, gck_response *response, gck_diag *diag)
@@ -388,12 +408,58 @@ static void count_bytes(const gck_runner *runner, const gck_request *request, gc
       response->saved_bytes += (size_t)gck_case_count(c, t) * gck_dtype_format(c->tensor_dtype[t])->bytes;
 }
 
+/* ---- hashes ----------------------------------------------------------------------------------------------------- */
+
+/* Of every packed result; a strided one's body holds padding too, so it has none. */
+static gck_status hash_results(gck_runner *runner, gck_response *response, gck_diag *diag)
+{
+  gck_status status = GCK_OK;
+  for (int b = 0; b < runner->plan.buffer_count && status == GCK_OK; b++) {
+    const gck_buffer *buffer = &runner->plan.buffer[b];
+    if (!is_result(buffer) || !gck_tensor_is_packed(&buffer->view)) continue;
+    status = runner->device->hash(runner->session, (char *)runner->memory + buffer->begin, buffer->bytes,
+                                  &response->hash[buffer->tensor], diag);
+  }
+  return status;
+}
+
+static bool all_known(const gck_plan *plan, const gck_response *response, const uint64_t *known)
+{
+  for (int b = 0; b < plan->buffer_count; b++) {
+    const gck_buffer *buffer = &plan->buffer[b];
+    if (!is_result(buffer)) continue;
+    if (!gck_tensor_is_packed(&buffer->view) || response->hash[buffer->tensor] != known[buffer->tensor]) return false;
+  }
+  return true;
+}
+
+/* Both phases, and nothing read back unless some result's hash is another. */
+static gck_status run_compared(gck_runner *runner, const gck_request *request, gck_response *response, gck_diag *diag)
+{
+  gck_status status = lay_out(runner, request, diag);
+  const bool wanted[GCK_PHASES] = {request->forward, request->vjp};
+  for (int phase = 0; phase < GCK_PHASES && status == GCK_OK && response->code == GCK_KERNEL_OK; phase++)
+    if (wanted[phase]) status = call_entry(runner, request, phase, response, diag);
+  if (status != GCK_OK || response->code != GCK_KERNEL_OK) return status;
+  status = hash_results(runner, response, diag);
+  if (status != GCK_OK) return status;
+  response->same = all_known(&runner->plan, response, request->known);
+  if (response->same) return GCK_OK;
+  if (!runner->device->host_memory) status = transfer(runner, false, diag);
+  for (int phase = 0; phase < GCK_PHASES && status == GCK_OK; phase++)
+    status = take_results(runner, phase, response, diag);
+  return status;
+}
+
 static gck_status run_phases(gck_runner *runner, const gck_request *request, gck_response *response, gck_diag *diag)
 {
+  if (request->known != NULL) return run_compared(runner, request, response, diag);
   gck_status status = lay_out(runner, request, diag);
   if (status == GCK_OK && request->forward) status = run_phase(runner, request, GCK_PHASE_FORWARD, response, diag);
   if (status == GCK_OK && request->vjp && response->code == GCK_KERNEL_OK)
     status = run_phase(runner, request, GCK_PHASE_VJP, response, diag);
+  if (status == GCK_OK && request->hash && response->code == GCK_KERNEL_OK)
+    status = hash_results(runner, response, diag);
   return status;
 }
 

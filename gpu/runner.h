@@ -37,6 +37,10 @@ const gck_kernel *gck_runner_kernel(const gck_runner *runner);
 const char *gck_runner_device(const gck_runner *runner); /* "host", "cuda", "cpu" */
 const gck_declaration *gck_runner_declaration(const gck_runner *runner);
 
+/* The same kernel on another device of the same kind: a second GPU. GCK_E_UNSUPPORTED with the reason if there is none.
+ */
+GCK_MUST_USE gck_status gck_runner_open_second(const gck_runner *runner, gck_runner **second, gck_diag *diag);
+
 /* How the host device schedules; ignored elsewhere. */
 typedef enum gck_order { GCK_ORDER_FORWARD, GCK_ORDER_REVERSE, GCK_ORDER_RANDOM } gck_order;
 typedef struct gck_schedule {
@@ -55,6 +59,15 @@ typedef enum gck_poison { GCK_POISON_NAN, GCK_POISON_HUGE } gck_poison;
  * it, and the other after a run under the other, was not written. */
 uint64_t gck_poison_word(gck_dtype dtype, gck_poison poison);
 
+/* What must not matter to a run and is changed to see whether it does. What a device has no form of is refused as
+ * GCK_E_UNSUPPORTED with the reason. */
+typedef struct gck_provocation {
+  bool other_thread; /* the entries are called by an OS thread made for them */
+  bool noise;        /* cuda: L2 and shared memory are left dirty; other streams' kernels fill some multiprocessors */
+  bool graph;        /* cuda: the launches are captured, and run as a graph */
+  bool confined;     /* cuda: on some of the multiprocessors only (a green context) */
+} gck_provocation;
+
 typedef struct gck_request {
   const gck_case *c;
   bool forward, vjp; /* which phases; vjp without forward takes outputs and saved from `tensors` */
@@ -68,6 +81,12 @@ typedef struct gck_request {
   /* For timing: each phase is called so often (0 and 1: once), caches flushed and the launch's own cost hidden before
    * every call, and the seconds are the median. */
   int repeats;
+
+  gck_provocation provoke; /* noise is drawn by schedule.seed */
+  bool hash;               /* response->hash is filled */
+  /* [GCK_MAX_TENSORS] hashes of an earlier run, or NULL. Where all results have them again, response->same is set and
+   * no tensor is read back; where not, they are read back. Guards and inputs are not looked at in such a run. */
+  const uint64_t *known;
 } gck_request;
 
 enum { GCK_MAX_REPEATS = 101 };
@@ -92,6 +111,8 @@ typedef struct gck_response {
   bool changed_fp;                     /* the kernel left another floating-point control word behind (restored) */
   double forward_seconds, vjp_seconds; /* wall clock on the host, device events on cuda; launches only */
   size_t workspace_bytes, saved_bytes;
+  uint64_t hash[GCK_MAX_TENSORS]; /* of packed results, taken on the device */
+  bool same;                      /* as request->known says */
 } gck_response;
 
 /* Runs. GCK_OK also where the kernel failed (see code); GCK_E_DEVICE and others when the harness itself could not.

@@ -2,7 +2,7 @@
  *
  * It belongs into the shared library of the built-in CUDA kernels, lib/gradcheck/gradcheck-cuda.so, beside
  * gck_kernels(), never into the program: that runs where there is no CUDA, and gck_devices() tells why there is none.
- * How it is built is in cmake/GradcheckKernels.cmake: device.c and core/status.c as sources, CUDA::cudart_static to
+ * How it is built is in cmake/GradcheckKernels.cmake: gpu/cuda/ and core/status.c as sources, CUDA::cudart_static to
  * link.
  *
  * core/status.c comes along as a source because the library must stand alone: no gck_core, no jansson, no xxHash.

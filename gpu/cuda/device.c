@@ -1,16 +1,12 @@
-/* The cuda device on device 0: one stream, two events, every call checked. See cuda_device.h for how it is built. */
+/* The cuda device, one GPU a session: one stream, two events, every call checked. See cuda_device.h for how it is
+ * built. */
 #include "gpu/cuda/cuda_device.h"
+#include "gpu/cuda/session.h"
 
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-typedef struct session {
-  cudaStream_t stream;
-  cudaEvent_t begin, end;
-  void *flush;      /* what `cool` writes; NULL until it is first asked for */
-  cudaError_t lost; /* the sticky error that broke the context; cudaSuccess while it is whole */
-} session;
+#include <string.h>
 
 static gck_status fail(gck_diag *diag, gck_status status, const char *what, cudaError_t error)
 {
@@ -26,16 +22,16 @@ static void note_sticky(session *s, cudaError_t error)
   if (cudaDeviceSynchronize() != cudaSuccess || cudaFree(NULL) != cudaSuccess) s->lost = error;
 }
 
-static gck_status harness(session *s, cudaError_t error, const char *what, gck_diag *diag)
+gck_status gck_cuda_check(session *s, cudaError_t error, const char *what, gck_diag *diag)
 {
   if (error == cudaSuccess) return GCK_OK;
   note_sticky(s, error);
   return fail(diag, GCK_E_DEVICE, what, error);
 }
 
-static gck_status whole(const session *s, gck_diag *diag)
+gck_status gck_cuda_whole(session *s, gck_diag *diag)
 {
-  if (s->lost == cudaSuccess) return GCK_OK;
+  if (s->lost == cudaSuccess) return gck_cuda_check(s, cudaSetDevice(s->ordinal), "cudaSetDevice", diag);
   return fail(diag, GCK_E_DEVICE, "the CUDA context was broken by an earlier error", s->lost);
 }
 
@@ -80,6 +76,8 @@ static void close_session(void *state)
 {
   session *s = state;
   if (s == NULL) return;
+  (void)cudaSetDevice(s->ordinal);
+  gck_cuda_provoker_close(&s->provoker);
   if (s->flush != NULL) (void)cudaFree(s->flush);
   if (s->end != NULL) (void)cudaEventDestroy(s->end);
   if (s->begin != NULL) (void)cudaEventDestroy(s->begin);
@@ -87,18 +85,36 @@ static void close_session(void *state)
   free(s);
 }
 
-static gck_status open_session(void **state, gck_diag *diag)
+/* A device after the first is of use only if it is like the first. */
+static gck_status check_like_first(int ordinal, gck_diag *diag)
+{
+  int count = 0;
+  struct cudaDeviceProp first, this;
+  if (ordinal == 0) return GCK_OK;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count <= ordinal)
+    return gck_fail(diag, GCK_E_UNSUPPORTED, "cuda", NULL, "there is no second GPU");
+  if (cudaGetDeviceProperties(&first, 0) != cudaSuccess || cudaGetDeviceProperties(&this, ordinal) != cudaSuccess)
+    return gck_fail(diag, GCK_E_UNSUPPORTED, "cuda", NULL, "the second GPU does not answer");
+  if (strcmp(first.name, this.name) == 0) return GCK_OK;
+  return gck_fail(diag, GCK_E_UNSUPPORTED, "cuda", NULL, "the second GPU is of another kind: %s beside %s", this.name,
+                  first.name);
+}
+
+static gck_status open_session(void **state, int ordinal, gck_diag *diag)
 {
   char text[256];
   if (!describe(text, sizeof text)) return gck_fail(diag, GCK_E_DEVICE, "cuda", NULL, "%s", text);
+  gck_status status = check_like_first(ordinal, diag);
+  if (status != GCK_OK) return status;
   session *s = calloc(1, sizeof *s);
   if (s == NULL) return gck_fail(diag, GCK_E_MEMORY, "cuda", NULL, "out of memory");
-  gck_status status = harness(s, cudaSetDevice(0), "cudaSetDevice", diag);
+  s->ordinal = ordinal;
+  status = gck_cuda_whole(s, diag);
   /* Not ordered with the legacy default stream: a kernel must use the stream that it is given. */
   if (status == GCK_OK)
-    status = harness(s, cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking), "cudaStreamCreate", diag);
-  if (status == GCK_OK) status = harness(s, cudaEventCreate(&s->begin), "cudaEventCreate", diag);
-  if (status == GCK_OK) status = harness(s, cudaEventCreate(&s->end), "cudaEventCreate", diag);
+    status = gck_cuda_check(s, cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking), "cudaStreamCreate", diag);
+  if (status == GCK_OK) status = gck_cuda_check(s, cudaEventCreate(&s->begin), "cudaEventCreate", diag);
+  if (status == GCK_OK) status = gck_cuda_check(s, cudaEventCreate(&s->end), "cudaEventCreate", diag);
   if (status != GCK_OK) {
     close_session(s);
     return status;
@@ -110,11 +126,11 @@ static gck_status open_session(void **state, gck_diag *diag)
 static gck_status allocate(void *state, size_t bytes, void **memory, gck_diag *diag)
 {
   session *s = state;
-  gck_status status = whole(s, diag);
+  gck_status status = gck_cuda_whole(s, diag);
   if (status != GCK_OK) return status;
   char what[64];
   (void)snprintf(what, sizeof what, "cudaMalloc of %zu bytes", bytes);
-  return harness(s, cudaMalloc(memory, bytes), what, diag);
+  return gck_cuda_check(s, cudaMalloc(memory, bytes), what, diag);
 }
 
 static void release(void *state, void *memory, size_t bytes)
@@ -127,11 +143,11 @@ static void release(void *state, void *memory, size_t bytes)
 /* Pageable cudaMemcpy orders with the default stream only; this session's stream is another one. */
 static gck_status copy(session *s, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, gck_diag *diag)
 {
-  gck_status status = whole(s, diag);
+  gck_status status = gck_cuda_whole(s, diag);
   if (status != GCK_OK || bytes == 0) return status;
-  status = harness(s, cudaMemcpyAsync(to, from, bytes, kind, s->stream), "cudaMemcpyAsync", diag);
+  status = gck_cuda_check(s, cudaMemcpyAsync(to, from, bytes, kind, s->stream), "cudaMemcpyAsync", diag);
   if (status != GCK_OK) return status;
-  return harness(s, cudaStreamSynchronize(s->stream), "copying", diag);
+  return gck_cuda_check(s, cudaStreamSynchronize(s->stream), "copying", diag);
 }
 
 static gck_status copy_in(void *state, void *device, const void *host, size_t bytes, gck_diag *diag)
@@ -156,18 +172,18 @@ static gck_status fill(void *state, void *device, uint64_t word, size_t bytes, g
   while (status == GCK_OK && done < bytes) {
     size_t more = bytes - done < done ? bytes - done : done;
     cudaError_t error = cudaMemcpyAsync((char *)device + done, device, more, cudaMemcpyDeviceToDevice, s->stream);
-    status = harness(s, error, "cudaMemcpyAsync", diag);
+    status = gck_cuda_check(s, error, "cudaMemcpyAsync", diag);
     done += more;
   }
   if (status != GCK_OK) return status;
-  return harness(s, cudaStreamSynchronize(s->stream), "filling", diag);
+  return gck_cuda_check(s, cudaStreamSynchronize(s->stream), "filling", diag);
 }
 
 /* The whole device, not the stream alone: a kernel may have queued work elsewhere. */
 static gck_status synchronise(void *state, gck_diag *diag)
 {
   session *s = state;
-  gck_status status = whole(s, diag);
+  gck_status status = gck_cuda_whole(s, diag);
   if (status != GCK_OK) return status;
   cudaError_t launched = cudaGetLastError();
   cudaError_t ran = cudaDeviceSynchronize();
@@ -179,16 +195,17 @@ static gck_status synchronise(void *state, gck_diag *diag)
 
 static void *stream(void *state, const gck_schedule *schedule)
 {
+  const session *s = state;
   (void)schedule;
-  return ((session *)state)->stream;
+  return s->provoker.confining ? s->provoker.narrow : s->stream;
 }
 
 static gck_status clock_start(void *state, gck_diag *diag)
 {
   session *s = state;
-  gck_status status = whole(s, diag);
+  gck_status status = gck_cuda_whole(s, diag);
   if (status != GCK_OK) return status;
-  return harness(s, cudaEventRecord(s->begin, s->stream), "cudaEventRecord", diag);
+  return gck_cuda_check(s, cudaEventRecord(s->begin, s->stream), "cudaEventRecord", diag);
 }
 
 static gck_status clock_stop(void *state, double *seconds, gck_diag *diag)
@@ -200,7 +217,7 @@ static gck_status clock_stop(void *state, double *seconds, gck_diag *diag)
   if (status != GCK_OK) return status;
   if (recorded != cudaSuccess) return fail(diag, GCK_E_KERNEL, "CUDA error", recorded);
   float milliseconds = 0;
-  status = harness(s, cudaEventElapsedTime(&milliseconds, s->begin, s->end), "cudaEventElapsedTime", diag);
+  status = gck_cuda_check(s, cudaEventElapsedTime(&milliseconds, s->begin, s->end), "cudaEventElapsedTime", diag);
   *seconds = (double)milliseconds * 1e-3;
   return status;
 }
@@ -211,18 +228,25 @@ enum { FLUSH_BYTES = 512 << 20 };
 static gck_status cool(void *state, gck_diag *diag)
 {
   session *s = state;
-  gck_status status = whole(s, diag);
-  if (status == GCK_OK && s->flush == NULL) status = harness(s, cudaMalloc(&s->flush, FLUSH_BYTES), "cudaMalloc", diag);
+  gck_status status = gck_cuda_whole(s, diag);
+  if (status == GCK_OK && s->flush == NULL)
+    status = gck_cuda_check(s, cudaMalloc(&s->flush, FLUSH_BYTES), "cudaMalloc", diag);
   if (status != GCK_OK) return status;
-  return harness(s, cudaMemsetAsync(s->flush, 0, FLUSH_BYTES, s->stream), "cudaMemsetAsync", diag);
+  return gck_cuda_check(s, cudaMemsetAsync(s->flush, 0, FLUSH_BYTES, s->stream), "cudaMemsetAsync", diag);
 }
 
 static gck_status copy_within(void *state, void *to, const void *from, size_t bytes, gck_diag *diag)
 {
   session *s = state;
-  gck_status status = whole(s, diag);
+  gck_status status = gck_cuda_whole(s, diag);
   if (status != GCK_OK) return status;
-  return harness(s, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, s->stream), "cudaMemcpyAsync", diag);
+  return gck_cuda_check(s, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, s->stream), "cudaMemcpyAsync",
+                        diag);
+}
+
+static gck_status enter(void *state, gck_diag *diag)
+{
+  return gck_cuda_whole(state, diag);
 }
 
 static const gck_device device = {
@@ -244,6 +268,10 @@ static const gck_device device = {
     .clock_stop = clock_stop,
     .cool = cool,
     .copy_within = copy_within,
+    .hash = gck_cuda_hash,
+    .enter = enter,
+    .provoke = gck_cuda_provoke,
+    .calm = gck_cuda_calm,
 };
 
 const gck_device *gck_cuda_device(void)
