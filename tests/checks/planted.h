@@ -1,4 +1,4 @@
-/* Judging a planted kernel on the host device by some checks. */
+/* Judging a planted kernel by some checks. */
 #ifndef GCK_TESTS_CHECKS_PLANTED_H
 #define GCK_TESTS_CHECKS_PLANTED_H
 
@@ -20,14 +20,15 @@ static inline void ok(trial *t, gck_status st)
 }
 
 /* `path` NULL: the built-in kernels. */
-static inline void judge_at(trial *t, const char *path, const char *kernel, const char *line, gck_options o)
+static inline void judge_on(trial *t, const char *device, const char *path, const char *kernel, const char *line,
+                            gck_options o)
 {
   memset(t, 0, sizeof *t);
   print_message("kernel %s, case: %s\n", kernel != NULL ? kernel : "built in", line);
   bool changed = false;
   o.seed = 1;
   ok(t, gck_case_parse(&t->c, line, &t->diag));
-  ok(t, gck_library_open(path, "host", &t->library, &changed, &t->diag));
+  ok(t, gck_library_open(path, device, &t->library, &changed, &t->diag));
   ok(t, gck_runner_open(t->library, t->c.op->name, kernel, t->c.dtype, &t->runner, &t->diag));
   ok(t, gck_judge_case(&t->c, t->runner, NULL, &o, &t->report, &t->diag));
   gck_report_conclude(&t->report);
@@ -38,6 +39,11 @@ static inline void judge_at(trial *t, const char *path, const char *kernel, cons
     for (size_t k = 0; k < r->finding_count; k++)
       print_message("    %s\n", r->finding[k].what);
   }
+}
+
+static inline void judge_at(trial *t, const char *path, const char *kernel, const char *line, gck_options o)
+{
+  judge_on(t, "host", path, kernel, line, o);
 }
 
 static inline void done(trial *t)
