@@ -19,9 +19,11 @@ set(GCK_CUDA_ARCHITECTURES 90 CACHE STRING "CUDA architectures of the built-in k
 set(GCK_SHARED_DIR "${CMAKE_CURRENT_SOURCE_DIR}/../shared" CACHE PATH "Folder that holds captures/; tests that need it are skipped where it is missing")
 
 find_program(GCK_CCACHE ccache)
-if(GCK_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${GCK_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${GCK_CCACHE})
+if(GCK_CCACHE) # one cache for all checkouts: neither their paths nor their build folders count
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${GCK_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
 endif()
 
 # Warnings are errors. Floating point is sacred: no contraction, no fast-math, in references and tests alike.
