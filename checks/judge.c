@@ -1,4 +1,5 @@
 /* Judging a case: draw its inputs, run the kernel, put the checks to what came back. */
+#include "checks/experiment.h"
 #include "checks/subject.h"
 #include "core/random.h"
 
@@ -57,34 +58,12 @@ static gck_status draw_starts(gck_subject *s, gck_diag *diag)
   return GCK_OK;
 }
 
-/* A library without a forward gets outputs and saved tensors from the reference, rounded to their types. */
-static gck_status lend_forward(gck_subject *s, gck_diag *diag)
-{
-  gck_problem *p = calloc(1, sizeof *p);
-  if (p == NULL) return gck_fail(diag, GCK_E_MEMORY, "forward", NULL, "no memory for the reference's forward");
-  gck_expected expected[GCK_MAX_TENSORS];
-  memset(expected, 0, sizeof expected);
-  gck_status st = gck_problem_make(p, s->c, &s->declaration, s->tensors, diag);
-  if (st == GCK_OK) {
-    st = gck_reference_outputs(p, expected, diag);
-    gck_problem_free(p);
-  }
-  for (int t = 0; t < GCK_MAX_TENSORS; t++) {
-    if (st == GCK_OK && expected[t].value != NULL) {
-      st = gck_tensor_make(&s->tensors[t], s->c->tensor_dtype[t], s->c->rank[t], s->c->shape[t], diag);
-      if (st == GCK_OK) gck_tensor_fill(&s->tensors[t], expected[t].value);
-    }
-    gck_expected_free(&expected[t]);
-  }
-  free(p);
-  return st;
-}
-
 gck_status checks_subject_draw(gck_subject *s, gck_diag *diag)
 {
   gck_status st = gck_case_draw(s->c, s->tensors, diag);
   if (st == GCK_OK) st = draw_starts(s, diag);
-  if (st == GCK_OK && gck_runner_kernel(s->runner)->forward == NULL) st = lend_forward(s, diag);
+  if (st == GCK_OK && gck_runner_kernel(s->runner)->forward == NULL)
+    st = checks_lend_forward(s->c, &s->declaration, s->tensors, diag);
   if (st == GCK_OK) st = checks_arrange(s->c, s->tensors, diag);
   return st;
 }

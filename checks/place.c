@@ -59,6 +59,30 @@ checks_axes checks_folded_axes_of(const gck_case *c, int tensor)
   return with_words(c, tensor, a);
 }
 
+/* Axes by the words of `dims`; false if they do not make as many elements. */
+static bool fold(const gck_case *c, int tensor, const char *dims, checks_axes *a)
+{
+  char word[GCK_NAME_BYTES];
+  int64_t count = 1;
+  *a = (checks_axes){.tensor = c->op->tensors[tensor].name};
+  for (int k = 0; dims != NULL && k < GCK_MAX_RANK && word_at(dims, k, word, sizeof word); k++) {
+    int attribute = gck_op_attribute(c->op, word);
+    if (attribute < 0) return false;
+    a->shape[k] = c->attribute[attribute].integer;
+    count *= a->shape[k];
+    (void)snprintf(a->dim[a->rank++], sizeof a->dim[0], "%s", word);
+  }
+  return a->rank > 0 && count == gck_case_count(c, tensor);
+}
+
+checks_axes checks_folded_axes(const gck_case *c, int tensor)
+{
+  const gck_tensor_spec *spec = &c->op->tensors[tensor];
+  checks_axes plain = checks_axes_of(c, tensor), folded;
+  if (plain.rank == 0 || plain.dim[0][0] != '\0') return plain;
+  return fold(c, tensor, spec->dims, &folded) || fold(c, tensor, spec->other_dims, &folded) ? folded : plain;
+}
+
 void checks_name_element(const checks_axes *a, int64_t number, char *out, size_t bytes)
 {
   int64_t index[GCK_MAX_RANK] = {0};

@@ -17,6 +17,9 @@ checks_axes checks_axes_of(const gck_case *c, int tensor);
 /* The same with the descriptor's own axes, where a list unfolded one of them: for grouping, not for naming. */
 checks_axes checks_folded_axes_of(const gck_case *c, int tensor);
 
+/* The same elements under the descriptor's own axes where the case unfolds them: [2, 24, 768] as rows 48, cols 768. */
+checks_axes checks_folded_axes(const gck_case *c, int tensor);
+
 /* "dx[3, 17]"; "dloss" for a scalar. */
 void checks_name_element(const checks_axes *a, int64_t number, char *out, size_t bytes);
 

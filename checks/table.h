@@ -8,6 +8,7 @@ extern const gck_check checks_discrepancy;
 extern const gck_check checks_bias;
 extern const gck_check checks_forward;
 extern const gck_check checks_difference;
+extern const gck_check checks_structure;
 extern const gck_check checks_memory;
 extern const gck_check checks_determinism;
 extern const gck_check checks_race;

@@ -126,6 +126,9 @@ const gck_history *gck_history_find(const char *name);
  * absent ones {0}). Same case, same bits, on every machine. */
 GCK_MUST_USE gck_status gck_case_draw(const gck_case *c, gck_tensor *tensors, gck_diag *diag);
 
+/* Zeroes values of a cotangent where the descriptor's masks (tensors, drawn before) hide their elements. */
+void gck_case_hide(const gck_case *c, int cotangent, const gck_tensor *tensors, double *values);
+
 /* Fits a case to tensors that came from a file: sizes are read off the shapes by the descriptor's `dims` (and by
  * resolve's own rules), attributes from the metadata, dtypes from the tensors. GCK_E_INPUT says which tensor disagrees.
  * Words that are a declaration's go to `declaration`; `op` and `source` are skipped; any other unknown word is an

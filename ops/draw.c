@@ -107,18 +107,18 @@ static gck_status draw_values(const draft *d, int tensor, gck_diag *diag)
   return gck_fail(diag, GCK_E_INTERNAL, d->spec->name, NULL, "the descriptor does not say how to draw it");
 }
 
-/* Zeroes a cotangent where a mask hides its element (masks stand before cotangents in every descriptor). */
-static void hide_cotangent(const draft *d, const gck_tensor *tensors)
+void gck_case_hide(const gck_case *c, int cotangent, const gck_tensor *tensors, double *values)
 {
-  const char *names = d->spec->hidden_by;
+  const gck_tensor_spec *spec = &c->op->tensors[cotangent];
+  const char *names = spec->hidden_by;
   char name[GCK_NAME_BYTES];
-  if (names == NULL || !gck_case_holds(d->c, d->spec->hidden_when)) return;
+  if (names == NULL || !gck_case_holds(c, spec->hidden_when)) return;
   while (ops_next_word(&names, name, sizeof name)) {
-    const int m = gck_case_tensor(d->c, name);
-    if (m < 0 || !d->c->present[m] || gck_case_count(d->c, m) != d->count) continue;
-    const double hidden = d->c->tensor_dtype[m] == GCK_BOOL ? 0.0 : -INFINITY;
-    for (int64_t i = 0; i < d->count; i++)
-      if (gck_tensor_get(&tensors[m], i) == hidden) d->v[i] = 0.0;
+    const int m = gck_case_tensor(c, name);
+    if (m < 0 || !c->present[m] || gck_case_count(c, m) != gck_case_count(c, cotangent)) continue;
+    const double hidden = c->tensor_dtype[m] == GCK_BOOL ? 0.0 : -INFINITY;
+    for (int64_t i = 0; i < gck_case_count(c, m); i++)
+      if (gck_tensor_get(&tensors[m], i) == hidden) values[i] = 0.0;
   }
 }
 
@@ -136,7 +136,7 @@ static gck_status draw_tensor(const gck_case *c, int t, gck_tensor *tensors, gck
   if (status == GCK_OK) {
     gck_family_bend(c->values, c, t, d.v);
     gck_layout_hold(gck_layout_find(c->layout), c, t, d.v);
-    hide_cotangent(&d, tensors);
+    gck_case_hide(c, t, tensors, d.v);
     status = gck_tensor_make(&tensors[t], c->tensor_dtype[t], c->rank[t], c->shape[t], diag);
   }
   if (status == GCK_OK) gck_tensor_fill(&tensors[t], d.v);

@@ -1,6 +1,8 @@
 /* Layer normalization (Ba, Kiros & Hinton 2016): x̂ = (x − μ)/s over each row, s = √(σ² + ε), y = x̂·w + b. */
-#include "ops/case.h"
 #include "ops/fold.h"
+#include "ops/structure.h"
+
+#include <math.h>
 
 static const gck_attribute_spec attributes[] = {
     {.name = "rows",
@@ -189,6 +191,65 @@ static gck_status infer(gck_case *c, const gck_archive *archive, gck_diag *diag)
   return status == GCK_OK ? ops_infer_list(c, "normalized", x, x->rank - trailing, x->rank, diag) : status;
 }
 
+/* ---- the Jacobian's shape -------------------------------------------------------------------------------------- */
+
+/* x̂ of one row into `xhat`, and what J·(x̂/w) is a multiple of x̂ by: ε/(v + ε)/s. False where s is 0. */
+static bool normalize_row(const gck_case *c, const double *x, int64_t cols, double *xhat, double *rstd, double *left)
+{
+  const double eps = gck_case_real(c, "eps");
+  double mean = 0.0, variance = 0.0;
+  for (int64_t j = 0; j < cols; j++)
+    mean += x[j] / (double)cols;
+  for (int64_t j = 0; j < cols; j++)
+    variance += (x[j] - mean) * (x[j] - mean) / (double)cols;
+  *rstd = 1.0 / sqrt(variance + eps);
+  *left = eps / (variance + eps) * *rstd;
+  for (int64_t j = 0; j < cols; j++)
+    xhat[j] = (x[j] - mean) * *rstd;
+  return isfinite(*rstd);
+}
+
+/* dx = (1/s)·(1 − 11ᵀ/d − x̂x̂ᵀ/d)·diag(w)·dy, and its two known directions. */
+static bool shape(const gck_case *c, const double *const *tensor, int64_t row, gck_shape *s)
+{
+  const double *w = tensor[gck_case_tensor(c, "w")], d = (double)s->cols;
+  double *xhat = s->left[1], rstd, left;
+  if (!normalize_row(c, tensor[gck_case_tensor(c, "x")] + row * s->cols, s->cols, xhat, &rstd, &left)) return false;
+  for (int64_t j = 0; j < s->cols; j++) {
+    const double weight = w != NULL ? w[j] : 1.0;
+    s->column[j] = weight;
+    s->diagonal[j] = rstd * weight;
+    s->left[0][j] = 1.0;
+    s->right[0][j] = rstd / d * weight;
+    s->right[1][j] = rstd / d * weight * xhat[j];
+    s->from[0][j] = 1.0 / weight;
+    s->to[0][j] = 0.0;
+    s->from[1][j] = xhat[j] / weight;
+    s->to[1][j] = left * xhat[j];
+  }
+  return true;
+}
+
+static const gck_block_fact blocks[] = {{.sizes = "rows", .name = "rows"}, {0}};
+
+static const gck_sum_fact sums[] = {{.gradient = "dx", .over = "cols", .says = "each row of dx sums to 0"}, {0}};
+
+static const gck_shape_fact shapes[] = {
+    {.gradient = "dx",
+     .cotangent = "dy",
+     .says = "J = (I - 1 1^T/d - xhat xhat^T/d) diag(w)/s",
+     .rank = 2,
+     .factor = {"constant", "xhat"},
+     .symmetric = true,
+     .semidefinite = true,
+     .pair = {"dy = 1/w gives dx = 0", "dy = xhat/w gives dx = eps/(var + eps)/s xhat"},
+     .spectrum = "of J diag(1/w): 0 along 1, eps/(var + eps)/s along xhat, 1/s across both",
+     .fill = shape},
+    {0}};
+
+static const gck_structure structure = {
+    .small = "batch=none normalized=none rows=3 cols=19", .blocks = blocks, .sums = sums, .shapes = shapes};
+
 /* Operations by element: forward Σx, Σ(x−μ)² (3), x̂ (2), w, b; vjp x̂ (2), g, Σg, Σg·x̂ (2), dx (4), dw (2), db. */
 static void cost(const gck_case *c, double *forward_flops, double *vjp_flops, double *saved_bytes)
 {
@@ -215,4 +276,5 @@ const gck_op gck_op_layernorm = {
     .resolve = resolve,
     .infer = infer,
     .cost = cost,
+    .structure = &structure,
 };

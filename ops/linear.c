@@ -1,6 +1,6 @@
 /* The linear layer y = x·w + b over rows; leading batch dimensions are flattened into rows. */
-#include "ops/case.h"
 #include "ops/fold.h"
+#include "ops/structure.h"
 
 static const char *const layout_words[] = {"kn", "nk", NULL};
 
@@ -128,6 +128,28 @@ static gck_status infer(gck_case *c, const gck_archive *archive, gck_diag *diag)
   return x != NULL && x->rank > 2 ? ops_infer_list(c, "batch", x, 0, x->rank - 1, diag) : GCK_OK;
 }
 
+/* ---- the Jacobian's shape -------------------------------------------------------------------------------------- */
+
+/* dx = w·dy for each row, whatever x is: entry (k, n) is w[k, n]. */
+static bool shape(const gck_case *c, const double *const *tensor, int64_t row, gck_shape *s)
+{
+  const double *w = tensor[gck_case_tensor(c, "w")];
+  const bool turned = gck_case_word_is(c, "weight_layout", "nk");
+  (void)row;
+  for (int64_t k = 0; k < s->rows; k++)
+    for (int64_t n = 0; n < s->cols; n++)
+      s->matrix[k * s->cols + n] = turned ? w[n * s->rows + k] : w[k * s->cols + n];
+  return true;
+}
+
+static const gck_block_fact blocks[] = {{.sizes = "rows", .name = "rows"}, {0}};
+
+static const gck_shape_fact shapes[] = {
+    {.gradient = "dx", .cotangent = "dy", .says = "J = w for each row, whatever x is", .dense = true, .fill = shape},
+    {0}};
+
+static const gck_structure structure = {.small = "batch=none rows=3 K=17 N=13", .blocks = blocks, .shapes = shapes};
+
 /* Operations: a product forward and two backward, of 2·rows·K·N each; the bias once each way. */
 static void cost(const gck_case *c, double *forward_flops, double *vjp_flops, double *saved_bytes)
 {
@@ -154,4 +176,5 @@ const gck_op gck_op_linear = {
     .resolve = resolve,
     .infer = infer,
     .cost = cost,
+    .structure = &structure,
 };

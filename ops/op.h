@@ -8,6 +8,7 @@
 
 struct gck_case;
 struct gck_archive;
+struct gck_structure;
 
 enum {
   GCK_MAX_ATTRIBUTES = 32,
@@ -160,6 +161,7 @@ typedef struct gck_op {
   gck_status (*draw)(const struct gck_case *c, int tensor, double *values, gck_diag *diag);
   /* Counts for explain and cost, by formula: operations and bytes of forward and vjp. */
   void (*cost)(const struct gck_case *c, double *forward_flops, double *vjp_flops, double *saved_bytes);
+  const struct gck_structure *structure; /* the shape of the Jacobian (ops/structure.h); NULL: nothing is stated */
 } gck_op;
 
 /* All ops, NULL-terminated, in the order of `gradcheck list`. */

@@ -1,5 +1,5 @@
 /* Softmax and log-softmax over the last axis: t = scale·x + mask, y = exp(t − max t)/Σ exp(t − max t), or its log. */
-#include "ops/case.h"
+#include "ops/structure.h"
 
 #include <math.h>
 
@@ -183,6 +183,79 @@ static const gck_zero_fact zeros[] = {
     {"dx", GCK_ZERO_ALLOWED, "one-hot rows: y*(1 - y) is below one rounding", one_hot_rows},
     {0}};
 
+/* ---- the Jacobian's shape -------------------------------------------------------------------------------------- */
+
+/* p of one row; false where it has none (every element hidden, or a score that is not finite). */
+static bool row_weights(const gck_case *c, const double *const *tensor, int64_t row, int64_t cols, double *p)
+{
+  int64_t at;
+  const double max = row_max(c, tensor, row, cols, &at);
+  double sum = 0.0;
+  if (at < 0 || !isfinite(max)) return false;
+  for (int64_t j = 0; j < cols; j++)
+    sum += p[j] = exp(score(c, tensor, row * cols + j) - max);
+  for (int64_t j = 0; j < cols; j++)
+    p[j] /= sum;
+  return isfinite(sum);
+}
+
+/* dx = scale·(diag(p) − p pᵀ)·dy */
+static bool softmax_shape(const gck_case *c, const double *const *tensor, int64_t row, gck_shape *s)
+{
+  const double scale = gck_case_real(c, "scale");
+  double *p = s->right[0];
+  if (!row_weights(c, tensor, row, s->cols, p)) return false;
+  for (int64_t j = 0; j < s->cols; j++) {
+    s->diagonal[j] = s->left[0][j] = scale * p[j];
+    s->column[j] = s->from[0][j] = 1.0;
+    s->to[0][j] = 0.0;
+  }
+  return true;
+}
+
+/* dx = scale·(1 − p 1ᵀ)·dy over the visible elements; a hidden one has no cotangent (docs/ops/softmax.md). */
+static bool log_shape(const gck_case *c, const double *const *tensor, int64_t row, gck_shape *s)
+{
+  const double scale = gck_case_real(c, "scale");
+  double *p = s->from[0];
+  if (!row_weights(c, tensor, row, s->cols, p)) return false;
+  for (int64_t j = 0; j < s->cols; j++) {
+    const bool visible = score(c, tensor, row * s->cols + j) != -INFINITY;
+    s->diagonal[j] = visible ? scale : 0.0;
+    s->left[0][j] = scale * p[j];
+    s->right[0][j] = visible ? 1.0 : 0.0;
+    s->column[j] = 1.0;
+    s->to[0][j] = 0.0;
+  }
+  return true;
+}
+
+static const gck_block_fact blocks[] = {{.sizes = "rows", .name = "rows"}, {0}};
+
+static const gck_sum_fact sums[] = {{.gradient = "dx", .over = "cols", .says = "each row of dx sums to 0"}, {0}};
+
+static const gck_shape_fact shapes[] = {{.gradient = "dx",
+                                         .cotangent = "dy",
+                                         .when = "log=no",
+                                         .says = "J = scale (diag(p) - p p^T)",
+                                         .rank = 1,
+                                         .factor = {"p"},
+                                         .symmetric = true,
+                                         .semidefinite = true,
+                                         .pair = {"dy = 1 gives dx = 0"},
+                                         .fill = softmax_shape},
+                                        {.gradient = "dx",
+                                         .cotangent = "dy",
+                                         .when = "log",
+                                         .says = "J = scale (I - p 1^T)",
+                                         .rank = 1,
+                                         .factor = {"p"},
+                                         .pair = {"dy = p gives dx = 0"},
+                                         .fill = log_shape},
+                                        {0}};
+
+static const gck_structure structure = {.small = "rows=3 cols=19", .blocks = blocks, .sums = sums, .shapes = shapes};
+
 /* ---- the op ---------------------------------------------------------------------------------------------------- */
 
 static gck_status resolve(gck_case *c, gck_diag *diag)
@@ -218,4 +291,5 @@ const gck_op gck_op_softmax = {
     .range_safe = true,
     .resolve = resolve,
     .cost = cost,
+    .structure = &structure,
 };
