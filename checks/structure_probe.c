@@ -312,12 +312,23 @@ static gck_status judge_kept(probe *p, int t, gck_diag *diag)
                         gck_tensor_get(&p->x->s->result[t], first), gck_tensor_get(&p->e.response.tensors[t], first));
 }
 
+/* The probe's tensors are packed: other strides may make other bits. */
+static bool comparable(const probe *p)
+{
+  const gck_tensor_spec *specs = p->e.c.op->tensors;
+  for (int t = 0; specs[t].name != NULL; t++) {
+    bool given = specs[t].role == GCK_ROLE_INPUT || specs[t].role == GCK_ROLE_COTANGENT;
+    if (given && p->e.c.present[t] && !gck_tensor_is_packed(&p->x->s->tensors[t])) return false;
+  }
+  return true;
+}
+
 /* Bits are a demand on deterministic kernels alone. */
 static gck_status judge_blocks(probe *p, gck_diag *diag)
 {
   gck_status st = GCK_OK;
   structure_sample first = main_sample(p), second = sample_of(p);
-  if (p->blocks.total < 2 || !p->e.declaration.deterministic) return GCK_OK;
+  if (p->blocks.total < 2 || !p->e.declaration.deterministic || !comparable(p)) return GCK_OK;
   for (int t = 0; st == GCK_OK && p->e.c.op->tensors[t].name != NULL; t++)
     if (structure_has(&first, t) && structure_has(&second, t)) st = judge_kept(p, t, diag);
   return st;
