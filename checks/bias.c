@@ -6,6 +6,7 @@
  * conservative at small levels when the groups' variances differ (Bakirov & Székely 2005). Errors that a row shares
  * (its 1/s) make one slope, not many. Too few rows are pooled over further draws of the case; a gradient that is summed
  * over the rows has one slope a draw. docs/verdict.md, "Bias". */
+#include "checks/floor.h"
 #include "checks/lean.h"
 #include "checks/pool.h"
 #include "checks/table.h"
@@ -18,26 +19,6 @@
 /* False alarms of a whole run. */
 #define LEVEL 1e-9
 
-/* What sound arithmetic may bias by itself: nothing to first order where it rounds to nearest, one unit where it
- * truncates, and 2u·log2(n) for the few functions (a reciprocal root, an exponential) whose errors need not be
- * centred. A reference that is no better than the kernel adds the same of its own. */
-static double floor_of(const gck_subject *s, const gck_expected *e, gck_dtype dtype, int64_t n)
-{
-  const gck_arith *k = &s->problem.arith;
-  double levels = fmax(1, log2((double)(n > 1 ? n : 2)));
-  double bias = 2 * k->u * levels + 2 * k->multiplicand;
-  if (s->declaration.truncate) bias += 2 * gck_dtype_format(dtype)->unit;
-  if (k->tensor_core) bias += (double)n / 16 * 2 * k->u;
-  if (k->fast_math) bias += 8 * k->u;
-  for (int i = 0; i < s->declaration.intermediate_count; i++) {
-    double u = gck_dtype_format(s->declaration.intermediate[i].dtype)->unit;
-    bias += u * u;
-  }
-  if (s->declaration.storage) bias += gck_dtype_format(dtype)->unit * gck_dtype_format(dtype)->unit;
-  bool exact = dtype == GCK_F64 && e->count > 0 && e->escalated[0] && e->escalated[e->count - 1];
-  return exact ? bias : bias + 2 * GCK_OWN_U * levels;
-}
-
 /* ---- one gradient ----------------------------------------------------------------------------------------------- */
 
 typedef struct outcome {
@@ -48,24 +29,41 @@ typedef struct outcome {
   int64_t rows;
 } outcome;
 
-static outcome test_slopes(const gck_subject *s, int t, const checks_slopes *slopes, double level,
-                           gck_gradient_record *r)
+/* A slope that stands out is held against the costlier part of the floor only then. */
+static gck_status is_beyond(const gck_subject *s, int t, int k, checks_slope b, double level, outcome *o, bool *beyond,
+                            gck_diag *diag)
 {
-  const gck_expected *e = &s->expected[t];
-  outcome o = {.floor = floor_of(s, e, s->result[t].dtype, slopes->elements)};
+  double shared = 0;
+  *beyond = b.p < level && fabs(b.mean) > o->floor;
+  if (!*beyond) return GCK_OK;
+  gck_status st = checks_floor_shared(s, t, k, &shared, diag);
+  *beyond = fabs(b.mean) > o->floor + shared;
+  return st;
+}
+
+static gck_status test_slopes(const gck_subject *s, int t, const checks_slopes *slopes, double level,
+                              gck_gradient_record *r, outcome *o, gck_diag *diag)
+{
+  *o = (outcome){.floor = checks_floor(s, t, slopes->elements)};
   for (int k = 0; k < slopes->lists; k++) {
     if (!checks_slopes_enough(slopes, k)) continue;
+    bool beyond;
     checks_slope b = checks_slope_of(&slopes->list[k]);
-    if (k == 0) r->bias_z = b.t;
-    o.tested = true;
-    bool found = b.p < level && fabs(b.mean) > o.floor;
-    if (!found || (o.biased && fabs(b.t) <= fabs(o.worst.t))) continue;
-    o.biased = true;
-    o.worst = b;
-    o.at = k;
-    o.rows = slopes->list[k].count;
+    if (k == 0) {
+      r->bias_z = b.t;
+      r->bias_p = b.p;
+      r->bias_slope = b.mean;
+    }
+    o->tested = true;
+    gck_status st = is_beyond(s, t, k, b, level, o, &beyond, diag);
+    if (st != GCK_OK) return st;
+    if (!beyond || (o->biased && fabs(b.t) <= fabs(o->worst.t))) continue;
+    o->biased = true;
+    o->worst = b;
+    o->at = k;
+    o->rows = slopes->list[k].count;
   }
-  return o;
+  return GCK_OK;
 }
 
 /* How a term enters whose slope is this: whole multiples are a formula, anything near 1 may be a rounding. */
@@ -166,7 +164,9 @@ static gck_status judge_gradient(const gck_subject *s, int t, const checks_slope
 {
   gck_gradient_record spare = {0};
   gck_gradient_record *r = record_of(run, s->c->op->tensors[t].name);
-  outcome o = test_slopes(s, t, slopes, level, r != NULL ? r : &spare);
+  outcome o;
+  gck_status st = test_slopes(s, t, slopes, level, r != NULL ? r : &spare, &o, diag);
+  if (st != GCK_OK) return st;
   bool wrong = r != NULL && r->verdict == GCK_FAIL;
   *tested = *tested || (o.tested && !wrong);
   if (!o.biased || wrong) return GCK_OK;

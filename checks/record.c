@@ -106,7 +106,7 @@ gck_gradient_record *gck_record_gradient(gck_run *run, const char *name)
   run->gradient = array;
   if (g == NULL) return NULL;
   (void)snprintf(g->name, sizeof g->name, "%s", name);
-  g->bias_z = NAN;
+  g->bias_z = g->bias_p = g->bias_slope = NAN;
   g->detectable_element = NAN;
   g->detectable_element_relative = NAN;
   g->detectable_scale = NAN;

@@ -87,6 +87,8 @@ typedef struct gck_gradient_record {
   int64_t score_at[GCK_RECORD_RANK];
   double ulp_max;
   double bias_z;             /* NaN: not tested */
+  double bias_p;             /* … and how often a sound kernel's is as large; NaN: not tested */
+  double bias_slope;         /* the lean, relative */
   double detectable_element; /* absolute, at the largest |v| */
   double detectable_element_relative;
   double detectable_scale; /* relative; NaN: none found */

@@ -8,11 +8,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-typedef struct groups {
-  int64_t *of;   /* by element: its group */
-  int64_t count; /* G */
-} groups;
-
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 static bool is_independent(const char *independent, const char *dim)
@@ -77,7 +72,7 @@ static int by_hash(const void *a, const void *b)
 }
 
 /* Slices with the same reference values round in the same way: they are one group. Numbers groups from 0. */
-static gck_status merge_equal(const gck_expected *e, int64_t slices, groups *g, gck_diag *diag)
+static gck_status merge_equal(const gck_expected *e, int64_t slices, checks_rows *g, gck_diag *diag)
 {
   fingerprint *f = calloc((size_t)slices, sizeof *f);
   int64_t *group = calloc((size_t)slices, sizeof *group);
@@ -143,7 +138,8 @@ static bool usable(const gck_expected *e, int64_t i, double y)
   return isfinite(y) && isfinite(e->value[i]) && isfinite(e->allowed[i]) && isfinite(e->own[i]);
 }
 
-static void add_up(const gck_expected *e, const double *x, const double *y, gck_dtype dtype, const groups *g, sums *s)
+static void add_up(const gck_expected *e, const double *x, const double *y, gck_dtype dtype, const checks_rows *g,
+                   sums *s)
 {
   memset(s->xx, 0, (size_t)g->count * sizeof *s->xx);
   memset(s->xe, 0, (size_t)g->count * sizeof *s->xe);
@@ -177,7 +173,7 @@ static gck_status append_slopes(const sums *s, int64_t count, checks_slope_list 
   return st;
 }
 
-static gck_status collect_sums(const gck_expected *e, const double *y, gck_dtype dtype, const groups *g, sums *sum,
+static gck_status collect_sums(const gck_expected *e, const double *y, gck_dtype dtype, const checks_rows *g, sums *sum,
                                checks_slopes *out, gck_diag *diag)
 {
   gck_status st = GCK_OK;
@@ -188,23 +184,40 @@ static gck_status collect_sums(const gck_expected *e, const double *y, gck_dtype
   return st;
 }
 
-static gck_status collect_groups(const gck_subject *s, int t, const double *y, groups *g, checks_slopes *out,
-                                 gck_diag *diag)
+gck_status checks_rows_make(const gck_subject *s, int t, checks_rows *rows, gck_diag *diag)
 {
   const gck_expected *e = &s->expected[t];
-  checks_axes axes = checks_folded_axes_of(s->c, t);
+  checks_axes axes = checks_axes_of(s->c, t);
   int64_t slices = 1;
+  *rows = (checks_rows){.of = calloc((size_t)e->count + 1, sizeof *rows->of), .count = 1};
+  if (rows->of == NULL) return gck_fail(diag, GCK_E_MEMORY, "bias", NULL, "no memory for rows");
   gck_status st = GCK_OK;
-  out->summed = !slices_of(s->c, &axes, e->count, g->of, &slices);
-  if (out->summed)
-    g->count = slices = 1; /* calloc has put every element into group 0 */
+  rows->summed = !slices_of(s->c, &axes, e->count, rows->of, &slices);
+  if (rows->summed)
+    slices = 1; /* calloc has put every element into row 0 */
   else
-    st = merge_equal(e, slices, g, diag);
-  if (st != GCK_OK || slices == 0) return st;
-  out->elements = e->count / slices;
+    st = merge_equal(e, slices, rows, diag);
+  rows->elements = slices > 0 ? e->count / slices : 0;
+  if (st != GCK_OK) checks_rows_free(rows);
+  return st;
+}
+
+void checks_rows_free(checks_rows *rows)
+{
+  free(rows->of);
+  *rows = (checks_rows){0};
+}
+
+static gck_status collect_rows(const gck_subject *s, int t, const double *y, const checks_rows *g, checks_slopes *out,
+                               gck_diag *diag)
+{
+  const gck_expected *e = &s->expected[t];
+  out->summed = g->summed;
+  out->elements = g->elements;
   out->distinct += distinct_values(e, CHECKS_FEWEST_ROWS);
   out->lists = e->term_count > 1 ? 1 + e->term_count : 1; /* a single term is the gradient */
-  sums sum = {.xx = calloc((size_t)g->count, sizeof(double)), .xe = calloc((size_t)g->count, sizeof(double))};
+  sums sum = {.xx = calloc((size_t)g->count + 1, sizeof(double)), .xe = calloc((size_t)g->count + 1, sizeof(double))};
+  gck_status st = GCK_OK;
   if (sum.xx == NULL || sum.xe == NULL)
     st = gck_fail(diag, GCK_E_MEMORY, "bias", NULL, "no memory for %lld groups", (long long)g->count);
   else
@@ -216,11 +229,12 @@ static gck_status collect_groups(const gck_subject *s, int t, const double *y, g
 
 gck_status checks_slopes_collect(const gck_subject *s, int t, const double *y, checks_slopes *out, gck_diag *diag)
 {
+  checks_rows rows;
   if (s->expected[t].count == 0) return GCK_OK;
-  groups g = {.of = calloc((size_t)s->expected[t].count, sizeof *g.of)};
-  if (g.of == NULL) return gck_fail(diag, GCK_E_MEMORY, "bias", NULL, "no memory for groups");
-  gck_status st = collect_groups(s, t, y, &g, out, diag);
-  free(g.of);
+  gck_status st = checks_rows_make(s, t, &rows, diag);
+  if (st != GCK_OK) return st;
+  st = collect_rows(s, t, y, &rows, out, diag);
+  checks_rows_free(&rows);
   return st;
 }
 

@@ -25,6 +25,16 @@ typedef struct checks_slope {
   double mean, t, p; /* p: two-sided */
 } checks_slope;
 
+/* The rows of one gradient: equal ones are one row. of[element] is a row's number. */
+typedef struct checks_rows {
+  int64_t *of;
+  int64_t count;
+  int64_t elements; /* of one row */
+  bool summed;
+} checks_rows;
+GCK_MUST_USE gck_status checks_rows_make(const gck_subject *s, int t, checks_rows *rows, gck_diag *diag);
+void checks_rows_free(checks_rows *rows);
+
 /* Appends the rows of gradient t of this subject, whose numbers are y. */
 GCK_MUST_USE gck_status checks_slopes_collect(const gck_subject *s, int t, const double *y, checks_slopes *out,
                                               gck_diag *diag);

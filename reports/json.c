@@ -276,6 +276,8 @@ static void gradient(writer *w, const gck_gradient_record *g)
   close_with(w, "}");
   real(w, "ulp_max", g->ulp_max);
   measured(w, "bias_z", g->bias_z);
+  measured(w, "bias_p", g->bias_p);
+  measured(w, "bias_slope", g->bias_slope);
   open_with(w, "detectable", "{");
   measured(w, "element", g->detectable_element);
   measured(w, "element_relative", g->detectable_element_relative);

@@ -372,6 +372,8 @@ static gck_status read_scores(reader *r, const json_t *o, gck_gradient_record *g
   if (status == GCK_OK && json_object_get(o, "shape") != NULL) status = get_index(r, score, "at", g->rank, g->score_at);
   if (status == GCK_OK) status = get_real(r, o, "ulp_max", &g->ulp_max);
   if (status == GCK_OK) status = get_measured(r, o, "bias_z", &g->bias_z);
+  if (status == GCK_OK) status = get_measured(r, o, "bias_p", &g->bias_p);
+  if (status == GCK_OK) status = get_measured(r, o, "bias_slope", &g->bias_slope);
   if (status == GCK_OK) status = get_measured(r, o, "condition", &g->condition);
   if (status == GCK_OK) status = get_measured(r, power, "element", &g->detectable_element);
   if (status == GCK_OK) status = get_measured(r, power, "element_relative", &g->detectable_element_relative);

@@ -161,19 +161,21 @@ static inline double random_sign(run *k)
   return (double)(int64_t)(z ^ z >> 31) * 0x1p-63;
 }
 
-/* The end of every operation. */
+/* The end of every operation. What needs no rounding gets none, from an adversary either. */
 static inline double round_to(run *k, double x)
 {
   if (k->wide) return x;
-  if (k->how->adversary && isfinite(x)) return x + x * 0x1p-24 * random_sign(k);
-  return (double)(float)x;
+  double nearest = (double)(float)x;
+  if (!k->how->adversary || nearest == x || !isfinite(x)) return nearest;
+  return x + x * 0x1p-24 * random_sign(k);
 }
 
-/* The end of a function that a unit approximates: one more unit of error where it is fast. */
+/* The end of a function that a unit approximates: one more unit of error where it is fast, except where the result is a
+ * number of the type, as 1/1 and exp2(0) are. */
 static inline double round_fast(run *k, double x)
 {
   double y = round_to(k, x);
-  return k->how->fast && !k->wide ? round_to(k, y * (1 + 0x1p-24 * random_sign(k))) : y;
+  return k->how->fast && !k->wide && y != x ? round_to(k, y * (1 + 0x1p-24 * random_sign(k))) : y;
 }
 
 static inline double root_inverse(run *k, double x)
@@ -187,8 +189,16 @@ static inline double exponential(run *k, double x)
   return round_fast(k, exp2(round_to(k, x * (k->wide ? M_LOG2E : (double)(float)M_LOG2E))));
 }
 
+/* Adding nothing and dividing by one need no rounding. */
+static inline double add(run *k, double a, double b)
+{
+  if (a == 0 || b == 0) return a + b;
+  return round_to(k, a + b);
+}
+
 static inline double over(run *k, double a, double b)
 {
+  if (b == 1) return a;
   return k->how->fast || k->how->reciprocal ? round_to(k, a * round_fast(k, 1 / b)) : round_to(k, a / b);
 }
 
@@ -210,21 +220,21 @@ static inline double sum_serial(run *k, const double *a, int64_t n, int64_t step
 {
   double sum = 0;
   for (int64_t j = 0; j < n; j += step)
-    sum = round_to(k, sum + a[j]);
+    sum = add(k, sum, a[j]);
   return sum;
 }
 
 static inline double sum_tree(run *k, const double *a, int64_t n)
 {
-  if (n <= 2) return n == 0 ? 0 : n == 1 ? round_to(k, a[0]) : round_to(k, a[0] + a[1]);
-  return round_to(k, sum_tree(k, a, n / 2) + sum_tree(k, a + n / 2, n - n / 2));
+  if (n <= 2) return n == 0 ? 0 : n == 1 ? round_to(k, a[0]) : add(k, a[0], a[1]);
+  return add(k, sum_tree(k, a, n / 2), sum_tree(k, a + n / 2, n - n / 2));
 }
 
 static inline double sum_backward(run *k, const double *a, int64_t n)
 {
   double sum = 0;
   for (int64_t j = n; j > 0; j--)
-    sum = round_to(k, sum + a[j - 1]);
+    sum = add(k, sum, a[j - 1]);
   return sum;
 }
 

@@ -207,11 +207,11 @@ static void columns(layer *l, const double *mean, const double *rstd, double *sc
       for (int64_t i = 0; has(l, HALF_PARTIALS) && i < l->rows; i++)
         sum = partial(l, sum + scratch[i]);
       if (!has(l, HALF_PARTIALS)) sum = sum_of(k, scratch, l->rows);
-      put(k, dw, 0, j, round_to(k, sum / count));
+      put(k, dw, 0, j, over(k, sum, count));
     }
     for (int64_t i = 0; db != NULL && i < l->rows; i++)
       scratch[i] = get(l->dy, i, j);
-    if (db != NULL) put(k, db, 0, j, round_to(k, sum_of(k, scratch, l->rows) / count));
+    if (db != NULL) put(k, db, 0, j, over(k, sum_of(k, scratch, l->rows), count));
   }
 }
 

@@ -29,3 +29,12 @@ add_custom_target(mutants-page COMMAND ${judge} > ${page} VERBATIM)
 add_test(NAME mutants.page_is_current COMMAND sh -c "\"$0\" \"$1\" \"$2\" --markdown | cmp - \"$3\"" $<TARGET_FILE:judge_mutants>
          $<TARGET_FILE:mutants> ${CMAKE_CURRENT_LIST_DIR}/cases.txt ${page})
 set_tests_properties(mutants.page_is_current PROPERTIES LABELS "mutants" TIMEOUT 300)
+
+# No sound kernel is accused: random cases for less than a minute here; docs/false-alarms.md records long runs. The
+# built-in library has to lie beside the program that loads it.
+add_executable(false_alarms ${CMAKE_CURRENT_LIST_DIR}/false_alarms.c)
+target_link_libraries(false_alarms PRIVATE gck_flags gck_checks)
+set_target_properties(false_alarms PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+add_dependencies(false_alarms mutants gradcheck-host)
+add_test(NAME mutants.false_alarms COMMAND false_alarms $<TARGET_FILE:mutants> 2000 30 1)
+set_tests_properties(mutants.false_alarms PROPERTIES LABELS "mutants;false-alarms" TIMEOUT 300)
