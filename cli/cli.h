@@ -146,9 +146,12 @@ int cli_publish(const cli_options *options, const gck_report *report, bool runs_
 
 typedef struct cli_progress cli_progress;
 
-/* A line on stderr, if that is a terminal, once something takes more than a second. NULL if there is no terminal. */
+/* A bar on stderr, if that is a terminal, once the work takes more than a second. NULL if there is no terminal: all of
+ * these take it. */
 cli_progress *cli_progress_start(bool quiet);
-void cli_progress_label(cli_progress *p, const char *label); /* starts the second anew; NULL: nothing is running */
+void cli_progress_plan(cli_progress *p, int runs, double work);         /* what is to come, in any unit of work */
+void cli_progress_run(cli_progress *p, const char *label, double work); /* one run begins */
+void cli_progress_ran(cli_progress *p, bool wrong);                     /* it ended; the line is free for its result */
 void cli_progress_stop(cli_progress *p);
 
 /* For gck_options.progress: tells the line, and returns non-zero once Ctrl-C was pressed. `user` is a cli_progress. */

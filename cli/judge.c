@@ -104,6 +104,24 @@ static int planned_tests(const gck_op *op, int runs)
   return tests * runs;
 }
 
+/* How long a case takes, in elements: only the bar's time left depends on it. What a run costs at any size (a runner,
+ * the escalation of a few elements) is about that of twenty thousand. */
+static double work_of(const gck_case *c)
+{
+  double elements = 20000;
+  for (int t = 0; c->op->tensors[t].name != NULL; t++)
+    elements += c->present[t] ? (double)gck_case_count(c, t) : 0;
+  return elements;
+}
+
+static double work_of_all(const gck_case *cases, int count)
+{
+  double work = 0;
+  for (int i = 0; i < count; i++)
+    work += work_of(&cases[i]);
+  return work;
+}
+
 static gck_status judge_one(cli_trial *s, const gck_case *c, const chosen_kernel *k, int tests, gck_diag *diag)
 {
   char line[GCK_CASE_LINE_BYTES];
@@ -116,7 +134,7 @@ static gck_status judge_one(cli_trial *s, const gck_case *c, const chosen_kernel
     return status;
   }
   (void)gck_case_print(c, line, sizeof line);
-  cli_progress_label(s->progress, line);
+  cli_progress_run(s->progress, line, work_of(c));
   gck_options options = cli_trial_options(s, c->seed, tests);
   size_t before = s->report.run_count;
   status = gck_judge_case(c, runner, &s->options->declaration, &options, &s->report, diag);
@@ -129,6 +147,7 @@ static gck_status judge_one(cli_trial *s, const gck_case *c, const chosen_kernel
 
 static gck_status judge_all(cli_trial *s, const gck_case *cases, int count, const chosen_kernel *k, gck_diag *diag)
 {
+  cli_progress_plan(s->progress, count, work_of_all(cases, count));
   for (int i = 0; i < count; i++) {
     gck_status status = judge_one(s, &cases[i], k, planned_tests(cases[i].op, count), diag);
     if (status == GCK_OK) status = cli_trial_show(s, diag);

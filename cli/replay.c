@@ -81,18 +81,34 @@ static gck_status note_reproduction(gck_run *run, const cli_options *o, const ch
   return gck_record_text(&run->reproduce, diag, "gradcheck replay %s%s%s", file, said[0] != '\0' ? " " : "", said);
 }
 
+/* A capture's bytes tell how long it takes. */
+static double work_of(const char *path)
+{
+  struct stat info;
+  return stat(path, &info) == 0 ? 1e5 + (double)info.st_size : 1;
+}
+
+static double work_of_all(const file_list *list)
+{
+  double work = 0;
+  for (size_t i = 0; i < list->count; i++)
+    work += work_of(list->path[i]);
+  return work;
+}
+
 /* A capture that cannot be read does not keep the others from being judged; it decides the exit status. */
 static gck_status replay_all(cli_trial *s, const file_list *list, gck_diag *unreadable, gck_diag *diag)
 {
+  cli_progress_plan(s->progress, (int)list->count, work_of_all(list));
   for (size_t i = 0; i < list->count; i++) {
     gck_options options = cli_trial_options(s, 1, (int)list->count * 8);
     gck_diag one = {0};
     size_t before = s->report.run_count;
-    cli_progress_label(s->progress, list->path[i]);
+    cli_progress_run(s->progress, list->path[i], work_of(list->path[i]));
     gck_status status = gck_judge_capture(list->path[i], &s->options->declaration, &options, &s->report, &one);
-    cli_progress_label(s->progress, NULL);
     if (status != GCK_OK) cli_trial_drop(s, before);
     if (status == GCK_E_INPUT || status == GCK_E_WORDS) {
+      cli_progress_ran(s->progress, false);
       (void)cli_complain(&one);
       if (unreadable->status == GCK_OK) *unreadable = one;
       continue;

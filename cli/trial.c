@@ -47,7 +47,7 @@ void cli_trial_drop(cli_trial *s, size_t keep)
 gck_status cli_trial_show(cli_trial *s, gck_diag *diag)
 {
   gck_run *run = &s->report.run[s->report.run_count - 1];
-  cli_progress_label(s->progress, NULL);
+  cli_progress_ran(s->progress, run->verdict == GCK_FAIL || run->verdict == GCK_VACUOUS);
   gck_status status = gck_expect_run(s->expected, run, diag);
   if (status == GCK_OK) status = gck_write_terminal_run(stdout, run, s->style, diag);
   (void)fflush(stdout);
