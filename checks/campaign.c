@@ -102,7 +102,8 @@ static gck_status run_once(campaign *c, int k, uint64_t seed, gck_response *resp
   gck_request request = checks_provoked(c->s, p, seed);
   request.hash = true;
   request.known = c->hashed ? c->known : NULL;
-  gck_status st = choose_runner(c, p, &runner, &local);
+  gck_status st = gck_options_go_on(c->o, &local);
+  if (st == GCK_OK) st = choose_runner(c, p, &runner, &local);
   if (st == GCK_OK && p->after_other) st = call_between(c, &local);
   if (st == GCK_OK) st = gck_runner_run(runner, &request, response, &local);
   if (st == GCK_E_UNSUPPORTED) {

@@ -32,6 +32,13 @@ typedef struct gck_options {
   const char *command_words; /* what the reproducing command needs beside the case: "--kernel ./libmine.so"; or NULL */
 } gck_options;
 
+/* Was the work asked to stop? Long checks ask before every launch. */
+static inline gck_status gck_options_go_on(const gck_options *o, gck_diag *diag)
+{
+  if (o->progress == NULL || o->progress(o->progress_user, 0, 0) == 0) return GCK_OK;
+  return gck_fail(diag, GCK_E_CANCELLED, "checks", NULL, "stopped on request");
+}
+
 typedef struct gck_check {
   const char *name;
   const char *question; /* "is every element within its allowance?" */

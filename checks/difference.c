@@ -482,6 +482,7 @@ static gck_status compare_gradient(const ground *g, gck_subject *s, const gck_op
                                    gck_check_record *record, gck_diag *diag)
 {
   checks_field field = {.runner = s->runner,
+                        .options = o,
                         .c = &g->c,
                         .inputs = g->inputs,
                         .problem = g->borrowed ? &s->problem : &g->problem,

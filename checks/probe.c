@@ -34,11 +34,13 @@ static gck_status load_lengths(checks_probe *p, const checks_field *f, int input
   int64_t n = gck_case_count(f->c, input);
   p->length = calloc((size_t)n + 1, sizeof *p->length);
   if (p->length == NULL) return gck_fail(diag, GCK_E_MEMORY, "difference", NULL, "no memory for step sizes");
-  for (int64_t i = 0; i < n; i++) {
+  gck_status st = GCK_OK;
+  for (int64_t i = 0; i < n && st == GCK_OK; i++) { /* a scale may cost as much as its row is long */
+    st = gck_options_go_on(f->options, diag);
     double scale = r != NULL && r->length_scale != NULL ? r->length_scale(f->problem, input, i) : 1;
     p->length[i] = isfinite(scale) && scale > 0 ? ldexp(1, ilogb(scale)) : 1;
   }
-  return GCK_OK;
+  return st;
 }
 
 static int64_t elements_of(const gck_case *c)
@@ -115,7 +117,8 @@ static gck_status forward(checks_probe *p, gck_response *response, gck_diag *dia
 {
   gck_request request = {.c = &p->lanes.c, .forward = true, .tensors = p->lanes.tensors};
   memset(response, 0, sizeof *response);
-  gck_status st = gck_runner_run(p->field->runner, &request, response, diag);
+  gck_status st = gck_options_go_on(p->field->options, diag);
+  if (st == GCK_OK) st = gck_runner_run(p->field->runner, &request, response, diag);
   if (st == GCK_OK && response->code != GCK_KERNEL_OK)
     st = gck_fail(diag, GCK_E_KERNEL, "difference", NULL, "forward failed on perturbed inputs: %s", response->message);
   return st;

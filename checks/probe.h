@@ -11,6 +11,7 @@
 /* The case on which differences are taken. */
 typedef struct checks_field {
   gck_runner *runner;
+  const gck_options *options; /* whose progress may stop the work */
   const gck_case *c;
   const gck_tensor *inputs;    /* [GCK_MAX_TENSORS] */
   const gck_problem *problem;  /* of c */

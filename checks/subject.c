@@ -71,7 +71,9 @@ gck_status checks_subject_judge(gck_subject *s, const gck_options *o, gck_run *r
 {
   gck_status st = GCK_OK;
   for (const gck_check *const *check = gck_checks(); st == GCK_OK && *check != NULL; check++) {
-    if (asked_for(o, (*check)->name)) st = run_check(s, o, *check, run, diag);
+    if (!asked_for(o, (*check)->name)) continue;
+    st = gck_options_go_on(o, diag);
+    if (st == GCK_OK) st = run_check(s, o, *check, run, diag);
   }
   if (st != GCK_OK) return st;
   gck_run_conclude(run);
