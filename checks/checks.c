@@ -5,9 +5,9 @@
 
 const gck_check *const *gck_checks(void)
 {
-  static const gck_check *const table[] = {&checks_discrepancy, &checks_bias,      &checks_forward,
-                                           &checks_difference,  &checks_structure, &checks_memory,
-                                           &checks_determinism, &checks_race,      NULL};
+  static const gck_check *const table[] = {
+      &checks_discrepancy, &checks_bias,        &checks_forward, &checks_difference, &checks_structure,
+      &checks_memory,      &checks_determinism, &checks_race,    &checks_batch,      NULL};
   return table;
 }
 

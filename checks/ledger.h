@@ -6,8 +6,9 @@
 
 /* One tensor's differences under one way of running. The worst run's: most elements. */
 typedef struct checks_difference_count {
-  int runs; /* in how many it differed */
-  int64_t elements, ulps, first;
+  int runs;               /* in how many it differed */
+  int64_t elements, ulps; /* INT64_MAX ulps: between a number and a NaN */
+  char first[96];         /* "dx[3, 17]" */
 } checks_difference_count;
 
 typedef struct checks_ledger_line {
@@ -32,9 +33,30 @@ checks_ledger_line *checks_ledger_add(checks_ledger *l, const char *how); /* NUL
  * known to be the same brings NULL. */
 void checks_ledger_note(checks_ledger_line *line, const gck_subject *s, const gck_tensor *others);
 
+/* A result of tensor t of case c against what it should be; true if they differ. */
+bool checks_ledger_compare(checks_difference_count *d, const gck_case *c, int t, const gck_tensor *expected,
+                           const gck_tensor *got);
+
 /* Sums over the lines that are not excused. */
 int checks_ledger_runs(const checks_ledger *l);
 int checks_ledger_differing(const checks_ledger *l);
+
+/* "by up to 3 ulp" */
+void checks_say_ulps(int64_t ulps, char *out, size_t bytes);
+
+/* "blocks reversed 1 of 1, threads reversed 2 of 2": the lines under which tensor t differed, excused ones left out. */
+void checks_say_ways(const checks_ledger *l, int t, char *out, size_t bytes);
+
+/* "; not as a graph: …" for what declined, "; promises nothing here, and differs: another alignment". */
+void checks_say_exceptions(const checks_ledger *l, char *out, size_t bytes);
+
+/* A finding for every line under which the kernel failed; *failures is raised by their number. */
+GCK_MUST_USE gck_status checks_ledger_failures(const checks_ledger *l, gck_check_record *record, int *failures,
+                                               gck_diag *diag);
+
+/* Every line, with what differed under it, as a table of the record. */
+GCK_MUST_USE gck_status checks_ledger_table(const checks_ledger *l, const gck_op *op, const char *title,
+                                            gck_check_record *record, gck_diag *diag);
 
 /* The line in which tensor t differed most, and in how many runs it did; NULL if in none. */
 const checks_ledger_line *checks_ledger_worst(const checks_ledger *l, int t, bool excused, int *runs);

@@ -12,5 +12,6 @@ extern const gck_check checks_structure;
 extern const gck_check checks_memory;
 extern const gck_check checks_determinism;
 extern const gck_check checks_race;
+extern const gck_check checks_batch;
 
 #endif

@@ -150,6 +150,9 @@ typedef struct gck_op {
   /* Size attributes along which the op works on slices that do not see each other ("rows", "B H"): finite differences
    * perturb all slices at once, bias clusters by them. */
   const char *independent;
+  /* Where this holds, a slice's gradients depend on that slice alone, and not on how many others there are ("mean"
+   * divides by their number): what a promise of batch invariance is about. NULL: always. */
+  const char *alone_when;
   bool range_safe; /* the textbook algorithm keeps intermediates in range (max-subtracted softmax) */
   /* Shapes beyond `dims`, and combinations that make no sense. Runs after shapes and presence are filled from the
    * table; may change them; GCK_E_WORDS refuses the case in words. NULL: nothing to add. */

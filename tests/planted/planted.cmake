@@ -25,7 +25,7 @@ if(GCK_HAVE_CUDA)
   set_target_properties(planted-cuda PROPERTIES CUDA_RUNTIME_LIBRARY Static)
 endif()
 
-foreach(program test_race test_determinism test_determinism_cuda)
+foreach(program test_race test_determinism test_batch test_determinism_cuda)
   if(TARGET ${program})
     target_compile_definitions(${program} PRIVATE GCK_PLANTED="${GCK_PLANTED}" GCK_PLANTED_SOURCE="${planted_source}")
     add_dependencies(${program} planted gradcheck-host)

@@ -22,6 +22,7 @@ struct Problem {
   float *parts;       /* workspace: [S, C] parts of db, S = ⌈R/run⌉ */
   unsigned *arrivals; /* workspace: [C + 1], zero at the start of every call */
   int S;
+  bool by_batch; /* dx's sums run backwards in small batches */
 };
 
 /* ---- what is sound in all of them ------------------------------------------------------------------------------ */
@@ -33,7 +34,8 @@ static __global__ void row_gradients(const Problem p)
   if (r >= p.R) return;
   const float *x = p.x + r * p.C, *dy = p.dy + r * p.C;
   float sum = 0, product = 0;
-  for (int c = 0; c < p.C; c++) {
+  for (int k = 0; k < p.C; k++) {
+    const int c = p.by_batch && p.R < 32 ? p.C - 1 - k : k;
     const float g = dy[c] * p.w[c];
     sum += g;
     product += g * ((x[c] - p.mean[r]) * p.rstd[r]);
@@ -208,9 +210,10 @@ static size_t workspace_bytes(const gck_call *call, int)
 
 enum class Grid { columns, parts, threads_by_column };
 
-template <void (*kernel)(const Problem), Grid grid> static int vjp(const gck_call *call)
+template <void (*kernel)(const Problem), Grid grid, bool by_batch> static int vjp(const gck_call *call)
 {
-  const Problem p = problem(call);
+  Problem p = problem(call);
+  p.by_batch = by_batch;
   if (p.w == nullptr || p.db == nullptr || p.R == 0) return GCK_KERNEL_UNSUPPORTED;
   const unsigned by_column = static_cast<unsigned>(p.C + threads) / threads;
   const unsigned blocks = grid == Grid::columns ? static_cast<unsigned>(p.C)
@@ -226,9 +229,11 @@ template <void (*kernel)(const Problem), Grid grid> static int vjp(const gck_cal
   return GCK_KERNEL_FAILED;
 }
 
-#define PLANTED(name, kernel, grid)                                                                                    \
-  static const gck_kernel name = {sizeof(gck_kernel),  "layernorm",     #name,   GCK_DEVICE_BIT,   "f32", "mean rstd", \
-                                  "deterministic=yes", workspace_bytes, nullptr, vjp<kernel, grid>}
+#define PLANTED_AS(name, kernel, grid, by_batch, declaration)                                                          \
+  static const gck_kernel name = {                                                                                     \
+      sizeof(gck_kernel), "layernorm", #name,           GCK_DEVICE_BIT, "f32",                                         \
+      "mean rstd",        declaration, workspace_bytes, nullptr,        vjp<kernel, grid, by_batch>}
+#define PLANTED(name, kernel, grid) PLANTED_AS(name, kernel, grid, false, "deterministic=yes promises=none")
 
 PLANTED(sound, db_by_tree<Tree::sound>, Grid::columns);
 PLANTED(sound_last_block, db_by_last_block<false>, Grid::parts);
@@ -240,14 +245,16 @@ PLANTED(lock_early, db_by_lock<true>, Grid::parts);
 PLANTED(arrival_order, db_by_last_block<true>, Grid::parts);
 PLANTED(workspace_unwritten, db_by_workspace, Grid::threads_by_column);
 PLANTED(address, db_by_address, Grid::threads_by_column);
+PLANTED_AS(batch_promised, db_by_tree<Tree::sound>, Grid::columns, true, "promises=batch,position");
+PLANTED_AS(batch_unpromised, db_by_tree<Tree::sound>, Grid::columns, true, "promises=none");
 
 } // namespace
 
 const gck_kernel *const *gck_kernels(uint32_t host_abi, size_t *count)
 {
   static const gck_kernel *const table[] = {
-      &sound, &sound_last_block, &missing_barrier, &shared_unwritten,    &float_atomics,
-      &lock,  &lock_early,       &arrival_order,   &workspace_unwritten, &address};
+      &sound,      &sound_last_block, &missing_barrier,     &shared_unwritten, &float_atomics,  &lock,
+      &lock_early, &arrival_order,    &workspace_unwritten, &address,          &batch_promised, &batch_unpromised};
   if (host_abi != GCK_KERNEL_ABI) return nullptr;
   *count = sizeof table / sizeof table[0];
   return table;
