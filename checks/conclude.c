@@ -3,6 +3,7 @@
 #include "checks/record.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 const char *gck_verdict_name(gck_verdict v)
 {
@@ -92,6 +93,17 @@ void gck_run_conclude(gck_run *run)
 bool gck_run_excused(const gck_run *run)
 {
   return run->known != NULL && (run->verdict == GCK_FAIL || run->verdict == GCK_VACUOUS);
+}
+
+gck_status gck_run_discount(gck_run *run, gck_diag *diag)
+{
+  if (run->verdict != GCK_VACUOUS) return GCK_OK;
+  run->verdict = GCK_UNDEFINED;
+  char *reason = run->reason;
+  run->reason = NULL;
+  gck_status st = gck_record_text(&run->reason, diag, "shows nothing here: %s", reason != NULL ? reason : "vacuous");
+  free(reason);
+  return st;
 }
 
 void gck_report_conclude(gck_report *report)

@@ -48,18 +48,33 @@ typedef struct norms {
   double allowed, value, terms;
 } norms;
 
+static double magnitude_of(const gck_expected *e)
+{
+  double largest = 0;
+  for (int64_t i = 0; i < e->count; i++) {
+    checks_target t = checks_target_of(e, i);
+    double terms = 0;
+    for (int k = 0; k < e->term_count; k++)
+      terms += fabs(e->term[k][i]);
+    double here = fmax(fmax(fabs(t.value), t.allowed), terms);
+    if (isfinite(here) && here > largest) largest = here;
+  }
+  return largest > 0 ? largest : 1;
+}
+
 static norms norms_of(const gck_expected *e)
 {
   norms n = {0};
+  const double unit = magnitude_of(e); /* squares of what is near the range's end leave it */
   for (int64_t i = 0; i < e->count; i++) {
     checks_target t = checks_target_of(e, i);
     double magnitude = 0;
     for (int k = 0; k < e->term_count; k++)
       magnitude += fabs(e->term[k][i]);
     if (!checks_defined(t) || !isfinite(t.value) || !isfinite(magnitude)) continue;
-    n.allowed += t.allowed * t.allowed;
-    n.value += t.value * t.value;
-    n.terms += magnitude * magnitude;
+    n.allowed += t.allowed / unit * (t.allowed / unit);
+    n.value += t.value / unit * (t.value / unit);
+    n.terms += magnitude / unit * (magnitude / unit);
   }
   return n;
 }

@@ -154,14 +154,27 @@ static void exhibit_free(gck_exhibit *e)
   free(e->matrix);
 }
 
+static void exhibits_free(gck_check_record *c)
+{
+  for (size_t i = 0; i < c->exhibit_count; i++)
+    exhibit_free(&c->exhibit[i]);
+  free(c->exhibit);
+  c->exhibit = NULL;
+  c->exhibit_count = 0;
+}
+
+void gck_record_drop_exhibits(gck_run *run)
+{
+  for (size_t i = 0; i < run->check_count; i++)
+    exhibits_free(&run->check[i]);
+}
+
 static void check_free(gck_check_record *c)
 {
   for (size_t i = 0; i < c->finding_count; i++)
     finding_free(&c->finding[i]);
-  for (size_t i = 0; i < c->exhibit_count; i++)
-    exhibit_free(&c->exhibit[i]);
+  exhibits_free(c);
   free(c->finding);
-  free(c->exhibit);
   free(c->name);
   free(c->reason);
 }

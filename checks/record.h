@@ -140,6 +140,9 @@ gck_check_record *gck_record_check(gck_run *run, const char *name);
 gck_gradient_record *gck_record_gradient(gck_run *run, const char *name);
 gck_run *gck_record_run(gck_report *report);
 
+/* Frees the exhibits of all checks: for runs that nobody will look at. */
+void gck_record_drop_exhibits(gck_run *run);
+
 void gck_run_free(gck_run *run);          /* what it holds */
 void gck_report_free(gck_report *report); /* what it holds */
 
@@ -155,6 +158,10 @@ gck_verdict gck_verdict_join(gck_verdict a, gck_verdict b);
 /* A run's verdict from its gradients and checks; a report's from its runs (semantics, sections 1, 4, 5). */
 void gck_run_conclude(gck_run *run);
 void gck_report_conclude(gck_report *report);
+
+/* In a suite, a run that could not have failed is one that says nothing, as if undefined: other cases judge what it
+ * cannot. (A suite of nothing else has judged nothing, and fails for that.) */
+GCK_MUST_USE gck_status gck_run_discount(gck_run *run, gck_diag *diag);
 
 /* 0 or 1 by the report's verdict: 1 if any run fails or is vacuous unexcused, or if nothing was judged. */
 int gck_report_exit(const gck_report *report);

@@ -3,6 +3,7 @@
 #define GCK_CLI_CLI_H
 
 #include "checks/check.h"
+#include "ops/suite.h"
 #include "reports/report.h"
 
 #include <argp.h>
@@ -52,6 +53,7 @@ typedef struct cli_options {
   const char *checks;
   const char *seed;
   int runs; /* of determinism; 0: not said */
+  const char *suite, *from;
   const char *html, *json, *junit, *markdown;
   const char *expect; /* a file of known failures */
   bool replace, quiet, verbose, help;
@@ -62,13 +64,14 @@ typedef struct cli_options {
 } cli_options;
 
 /* Which of the options a subcommand takes: report files, --kernel and what goes with it, words of a declaration,
- * --check, and what every subcommand with verdicts has. */
+ * --check, --suite, and what every subcommand with verdicts has. */
 enum {
   CLI_TAKES_FILES = 1,
   CLI_TAKES_KERNEL = 2,
   CLI_TAKES_DECLARATION = 4,
   CLI_TAKES_CHECKS = 8,
   CLI_TAKES_VERDICTS = 16,
+  CLI_TAKES_SUITE = 32,
   CLI_TAKES_REPORTS = CLI_TAKES_FILES | CLI_TAKES_VERDICTS
 };
 
@@ -141,6 +144,34 @@ GCK_MUST_USE gck_status cli_write_files(const cli_options *options, const gck_re
 
 /* Prints the report (its runs only if they were not shown yet), writes the files; returns the exit status. */
 int cli_publish(const cli_options *options, const gck_report *report, bool runs_too);
+
+/* ---- where the cases of `gradcheck OP` come from (cases.c) ------------------------------------------------------- */
+
+typedef struct cli_cases {
+  const cli_options *options;
+  const gck_suite *suite; /* NULL: the case that the words say, once for each dtype */
+  gck_suite_wish wish;
+  gck_suite_plan plan; /* of the round */
+  int round, at;
+  int64_t told;                 /* number of the next case, from 1 */
+  const char **words, **dtypes; /* what the wish points to */
+  const char **cheap;           /* checks for cases where finite differences cost too much; NULL: all */
+} cli_cases;
+
+GCK_MUST_USE gck_status cli_cases_open(cli_cases *s, const gck_op *op, const cli_options *options, gck_diag *diag);
+void cli_cases_close(cli_cases *s);
+
+/* The next case, or NULL at the end. */
+GCK_MUST_USE gck_status cli_cases_next(cli_cases *s, const gck_case **c, gck_diag *diag);
+
+/* How many runs share the false alarms of one invocation. */
+int cli_cases_count(const cli_cases *s);
+
+/* What a suite changes about the judging of one case. */
+void cli_cases_adapt(const cli_cases *s, const gck_case *c, gck_options *options);
+
+/* One line on what was covered, or where to go on. Nothing without a suite. */
+void cli_cases_state(const cli_cases *s, bool ended);
 
 /* ---- progress and Ctrl-C (progress.c, cancel.c) ---------------------------------------------------------------- */
 

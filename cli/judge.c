@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const main_dtypes[] = {"f64", "f32", "bf16", "f16", NULL};
-
 /* The library and the name in it that --kernel asks for. */
 typedef struct chosen_kernel {
   const char *path; /* NULL: the built-in kernels */
@@ -41,22 +39,6 @@ static gck_status choose_kernel(const cli_options *o, chosen_kernel *k, gck_diag
     if (k->device == NULL) k->device = "host";
   }
   return GCK_OK;
-}
-
-/* The case line for one dtype: what was said, in the words of a case. */
-static gck_status case_line(const gck_op *op, const cli_options *o, const char *dtype, char *line, size_t bytes,
-                            gck_diag *diag)
-{
-  size_t length = (size_t)snprintf(line, bytes, "%s", op->name);
-  for (int i = 0; i < o->word_count && length < bytes; i++) {
-    if (o->words[i][strcspn(o->words[i], " \t\n")] != '\0')
-      return gck_fail(diag, GCK_E_WORDS, o->words[i], "quote nothing: rows=64 cols=768", "has a blank in it");
-    length += (size_t)snprintf(line + length, bytes - length, " %s", o->words[i]);
-  }
-  if (dtype != NULL && length < bytes) length += (size_t)snprintf(line + length, bytes - length, " dtype=%s", dtype);
-  if (o->seed != NULL && length < bytes) length += (size_t)snprintf(line + length, bytes - length, " seed=%s", o->seed);
-  if (length < bytes) return GCK_OK;
-  return gck_fail(diag, GCK_E_WORDS, op->name, NULL, "the words are longer than %zu bytes", bytes);
 }
 
 /* The line that reruns this run, as a shell reads it. */
@@ -122,7 +104,8 @@ static double work_of_all(const gck_case *cases, int count)
   return work;
 }
 
-static gck_status judge_one(cli_trial *s, const gck_case *c, const chosen_kernel *k, int tests, gck_diag *diag)
+static gck_status judge_one(cli_trial *s, const cli_cases *cases, const gck_case *c, const chosen_kernel *k,
+                            gck_diag *diag)
 {
   char line[GCK_CASE_LINE_BYTES];
   gck_runner *runner = NULL;
@@ -135,7 +118,8 @@ static gck_status judge_one(cli_trial *s, const gck_case *c, const chosen_kernel
   }
   (void)gck_case_print(c, line, sizeof line);
   cli_progress_run(s->progress, line, work_of(c));
-  gck_options options = cli_trial_options(s, c->seed, tests);
+  gck_options options = cli_trial_options(s, c->seed, planned_tests(c->op, cli_cases_count(cases)));
+  cli_cases_adapt(cases, c, &options);
   size_t before = s->report.run_count;
   status = gck_judge_case(c, runner, &s->options->declaration, &options, &s->report, diag);
   gck_runner_close(runner);
@@ -145,41 +129,33 @@ static gck_status judge_one(cli_trial *s, const gck_case *c, const chosen_kernel
   return status;
 }
 
-static gck_status judge_all(cli_trial *s, const gck_case *cases, int count, const chosen_kernel *k, gck_diag *diag)
+/* A suite has hundreds of runs: what is right is counted, not shown, and keeps no pictures. */
+static gck_status show(cli_trial *s, const cli_cases *cases, gck_diag *diag)
 {
-  cli_progress_plan(s->progress, count, work_of_all(cases, count));
-  for (int i = 0; i < count; i++) {
-    gck_status status = judge_one(s, &cases[i], k, planned_tests(cases[i].op, count), diag);
-    if (status == GCK_OK) status = cli_trial_show(s, diag);
+  gck_run *run = &s->report.run[s->report.run_count - 1];
+  if (cases->suite != NULL) {
+    gck_status status = gck_run_discount(run, diag);
+    if (status != GCK_OK) return status;
+  }
+  if (cases->suite == NULL || s->options->verbose || run->verdict == GCK_FAIL) return cli_trial_show(s, diag);
+  gck_record_drop_exhibits(run);
+  return GCK_OK;
+}
+
+static gck_status judge_all(cli_trial *s, cli_cases *cases, const chosen_kernel *k, gck_diag *diag)
+{
+  const gck_case *c = NULL;
+  const bool suite = cases->suite != NULL;
+  cli_progress_plan(s->progress, cli_cases_count(cases), suite ? 0 : work_of_all(cases->plan.cases, cases->plan.count));
+  for (;;) {
+    gck_status status = cli_cases_next(cases, &c, diag);
+    if (status == GCK_OK && c == NULL) return GCK_OK;
+    if (status == GCK_OK) status = judge_one(s, cases, c, k, diag);
+    if (status == GCK_OK) status = show(s, cases, diag);
     if (status == GCK_OK && cli_interrupted())
       status = gck_fail(diag, GCK_E_CANCELLED, "gradcheck", NULL, "interrupted; the report is partial");
     if (status != GCK_OK) return status;
   }
-  return GCK_OK;
-}
-
-/* One resolved case for each dtype that was asked for. */
-static gck_status make_cases(const gck_op *op, const cli_options *o, gck_case **cases, int *count, gck_diag *diag)
-{
-  const char **list = NULL;
-  bool all = o->dtypes != NULL && strcmp(o->dtypes, "all") == 0;
-  static const char *const unsaid[] = {NULL, NULL};
-  gck_status status = o->dtypes == NULL || all ? GCK_OK : cli_split(o->dtypes, &list, diag);
-  if (status != GCK_OK) return status;
-  const char *const *dtypes = all ? main_dtypes : list != NULL ? list : unsaid;
-  int said = 0;
-  while (dtypes[said] != NULL)
-    said++;
-  *count = said > 0 ? said : 1;
-  *cases = calloc((size_t)*count, sizeof **cases);
-  if (*cases == NULL) status = gck_fail(diag, GCK_E_MEMORY, op->name, NULL, "out of memory");
-  for (int i = 0; i < *count && status == GCK_OK; i++) {
-    char line[GCK_CASE_LINE_BYTES];
-    status = case_line(op, o, dtypes[i], line, sizeof line, diag);
-    if (status == GCK_OK) status = gck_case_parse(&(*cases)[i], line, diag);
-  }
-  free(list);
-  return status;
 }
 
 /* Loading may run the library's own constructors; what they did to floating point is said, not hidden. */
@@ -195,18 +171,19 @@ static gck_status open_library(chosen_kernel *k, gck_diag *diag)
   return status;
 }
 
-static int judge_cases(const cli_options *o, const gck_case *cases, int count)
+static int judge_cases(const gck_op *op, const cli_options *o, cli_cases *cases)
 {
   gck_diag diag = {0};
   cli_trial trial;
   chosen_kernel kernel = {0};
   char title[128];
-  (void)snprintf(title, sizeof title, "gradcheck %s", cases[0].op->name);
+  (void)snprintf(title, sizeof title, "gradcheck %s", op->name);
   gck_status status = cli_trial_begin(&trial, o, title, &diag);
   if (status != GCK_OK) return cli_complain(&diag);
   status = choose_kernel(o, &kernel, &diag);
   if (status == GCK_OK) status = open_library(&kernel, &diag);
-  if (status == GCK_OK) status = judge_all(&trial, cases, count, &kernel, &diag);
+  if (status == GCK_OK) status = judge_all(&trial, cases, &kernel, &diag);
+  if (status == GCK_OK || status == GCK_E_CANCELLED) cli_cases_state(cases, status == GCK_OK);
   int code = cli_trial_end(&trial, status, &diag);
   gck_library_close(kernel.library);
   return code;
@@ -219,15 +196,15 @@ int cli_judge(int argc, char **argv)
   (void)snprintf(name, sizeof name, "gradcheck %s", op->name);
   const cli_usage usage = {name, "[name=value…] [options]",
                            "Judges the op's gradients. gradcheck explain OP tells its sizes and attributes.",
-                           CLI_TAKES_REPORTS | CLI_TAKES_KERNEL | CLI_TAKES_CHECKS | CLI_TAKES_DECLARATION};
+                           CLI_TAKES_REPORTS | CLI_TAKES_KERNEL | CLI_TAKES_CHECKS | CLI_TAKES_DECLARATION |
+                               CLI_TAKES_SUITE};
   cli_options options;
-  gck_case *cases = NULL;
-  int count = 0;
+  cli_cases cases = {0};
   gck_diag diag = {0};
   gck_status status = cli_parse(argc, argv, &usage, op, &options, &diag);
   if (status == GCK_OK && options.help) return 0;
-  if (status == GCK_OK) status = make_cases(op, &options, &cases, &count, &diag);
-  int code = status == GCK_OK ? judge_cases(&options, cases, count) : cli_complain(&diag);
-  free(cases);
+  if (status == GCK_OK) status = cli_cases_open(&cases, op, &options, &diag);
+  int code = status == GCK_OK ? judge_cases(op, &options, &cases) : cli_complain(&diag);
+  cli_cases_close(&cases);
   return code;
 }

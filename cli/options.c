@@ -23,6 +23,8 @@ enum {
   KEY_DTYPE,
   KEY_CHECK,
   KEY_SEED,
+  KEY_SUITE,
+  KEY_FROM,
   KEY_HTML,
   KEY_JSON,
   KEY_JUNIT,
@@ -42,6 +44,9 @@ static const struct {
      CLI_TAKES_KERNEL},
     {{"dtype", KEY_DTYPE, "LIST", 0, "f64,f32,bf16,f16 or all: one run each (default: f32)", 1}, CLI_TAKES_KERNEL},
     {{"seed", KEY_SEED, "N", 0, "of the inputs (default: 1)", 1}, CLI_TAKES_KERNEL},
+    {{"suite", KEY_SUITE, "smoke|ci|deep|model", 0, "judge by a suite of cases; words hold for all of them", 1},
+     CLI_TAKES_SUITE},
+    {{"from", KEY_FROM, "N", 0, "begin with this case of the suite (default: 1)", 1}, CLI_TAKES_SUITE},
     {{"check", KEY_CHECK, "LIST", 0, "only these checks (gradcheck list checks)", 2}, CLI_TAKES_CHECKS},
     {{"runs", KEY_RUNS, "N", 0, "determinism: so many provoked runs (default: each provocation, as time allows)", 2},
      CLI_TAKES_KERNEL},
@@ -186,6 +191,10 @@ static error_t take(int key, char *value, struct argp_state *state)
     return said_once(&o->seed, "--seed", value, o->diag);
   case KEY_RUNS:
     return take_runs(o, value);
+  case KEY_SUITE:
+    return said_once(&o->suite, "--suite", value, o->diag);
+  case KEY_FROM:
+    return said_once(&o->from, "--from", value, o->diag);
   case KEY_HTML:
     return said_once(&o->html, "--html", value, o->diag);
   case KEY_JSON:

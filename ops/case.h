@@ -106,6 +106,8 @@ const gck_family *const *gck_families(void); /* NULL-terminated */
 const gck_family *gck_family_find(const char *name);
 /* Whether the family bends any present tensor of this case; "normal" always counts. */
 bool gck_family_applies(const gck_family *family, const gck_case *c);
+/* Whether rows come out so much alike that they share their roundings. */
+bool gck_family_is_alike(const gck_family *family);
 /* Bends row-major values of one tensor, after the ordinary draw and before rounding to the dtype. */
 void gck_family_bend(const gck_family *family, const gck_case *c, int tensor, double *values);
 

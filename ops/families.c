@@ -321,6 +321,13 @@ bool gck_family_applies(const gck_family *f, const gck_case *c)
   return false;
 }
 
+bool gck_family_is_alike(const gck_family *f)
+{
+  for (const struct gck_bend *s = f->bends; s != NULL && s->kind != BEND_END; s++)
+    if (s->kind == BEND_HOLD_ROWS || s->kind == BEND_SUBNORMAL) return true;
+  return false;
+}
+
 void gck_family_bend(const gck_family *f, const gck_case *c, int tensor, double *values)
 {
   const gck_tensor_spec *spec = &c->op->tensors[tensor];

@@ -19,6 +19,7 @@ static const gck_attribute_spec attributes[] = {
      .help = "elements that a row's mean and variance run over"},
     {.name = "eps",
      .kind = GCK_ATTR_REAL,
+     .tries = "0 1e-3 0.25",
      .fallback = "1e-5",
      .min = 0,
      .max = 1e30,

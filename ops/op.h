@@ -37,6 +37,9 @@ typedef struct gck_attribute_spec {
   bool min_open;        /* min itself is not allowed */
   const char *const *words;
   const char *help; /* one line */
+  /* Values that suites try beside the default (flags and words: beside all words), blank-separated. A size's list is
+   * whole, its first value the usual one, small. "65537!": shown once, not with every value of everything else. */
+  const char *tries;
 } gck_attribute_spec;
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
@@ -165,6 +168,7 @@ typedef struct gck_op {
   /* Counts for explain and cost, by formula: operations and bytes of forward and vjp. */
   void (*cost)(const struct gck_case *c, double *forward_flops, double *vjp_flops, double *saved_bytes);
   const struct gck_structure *structure; /* the shape of the Jacobian (ops/structure.h); NULL: nothing is stated */
+  const char *const *model; /* cases of the size of models, as words without the op; NULL-terminated; NULL: none */
 } gck_op;
 
 /* All ops, NULL-terminated, in the order of `gradcheck list`. */

@@ -46,6 +46,12 @@ endforeach()
 add_test(NAME captures.small COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/captures.sh $<TARGET_FILE:gradcheck>)
 set_tests_properties(captures.small PROPERTIES LABELS program TIMEOUT 120)
 
+# Every op by its smallest suite.
+foreach(op IN LISTS GCK_OPS)
+  add_test(NAME smoke.${op} COMMAND gradcheck ${op} --suite smoke -q)
+  set_tests_properties(smoke.${op} PROPERTIES LABELS smoke TIMEOUT 120)
+endforeach()
+
 # Rules that no compiler holds.
 add_test(NAME ci.lint COMMAND ${CMAKE_SOURCE_DIR}/ci/lint)
 set_tests_properties(ci.lint PROPERTIES LABELS lint TIMEOUT 120)
