@@ -158,7 +158,7 @@ static double level_of(const gck_subject *s, const gck_options *o)
   return LEVEL / (double)(tests > 0 ? tests : 1);
 }
 
-/* A gradient with wrong elements has a diagnosis already; the mean of its errors adds nothing but noise. */
+/* A gradient with wrong elements has a diagnosis already, and one without an answer has none to lean from. */
 static gck_status judge_gradient(const gck_subject *s, int t, const checks_slopes *slopes, double level, gck_run *run,
                                  gck_check_record *record, bool *tested, gck_diag *diag)
 {
@@ -167,7 +167,7 @@ static gck_status judge_gradient(const gck_subject *s, int t, const checks_slope
   outcome o;
   gck_status st = test_slopes(s, t, slopes, level, r != NULL ? r : &spare, &o, diag);
   if (st != GCK_OK) return st;
-  bool wrong = r != NULL && r->verdict == GCK_FAIL;
+  bool wrong = r != NULL && (r->verdict == GCK_FAIL || r->verdict == GCK_UNDEFINED);
   *tested = *tested || (o.tested && !wrong);
   if (!o.biased || wrong) return GCK_OK;
   record->verdict = GCK_FAIL;

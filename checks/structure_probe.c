@@ -183,7 +183,7 @@ static void spread_rounding(const probe *p, const walk *w, int64_t slice, int pa
 static void judge_known(const probe *p, walk *w, int64_t slice, double *far, structure_meter *meter)
 {
   structure_sample a = sample_of(p);
-  int pair = pair_of_slice(w, slice);
+  int pair = p->e.c.dtype != GCK_F64 ? pair_of_slice(w, slice) : -1; /* double does not judge double */
   if (pair < 0 || !w->fact->fill(&p->e.c, a.problem->tensor, slice, &w->shape)) return;
   if (!is_finite(w->shape.from[pair], w->n)) return;
   spread_rounding(p, w, slice, pair, far);

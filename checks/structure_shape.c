@@ -92,6 +92,15 @@ static void choose(gck_stream stream, uint64_t minor, int64_t n, int order, int6
   memcpy(col, taken + order, (size_t)order * sizeof *col);
 }
 
+/* Whether all entries of the minor have an answer: where they need not, NaN is one. */
+static bool has_answer(const structure_slice *s, const int64_t *row, const int64_t *col, int order)
+{
+  for (int i = 0; i < order; i++)
+    for (int j = 0; j < order; j++)
+      if (!isfinite(*checks_entry(&s->reach, row[i], col[j]))) return false;
+  return true;
+}
+
 static void ask_minors(const structure_slice *s, structure_meter *m)
 {
   int order = s->fact->rank + 1;
@@ -102,12 +111,15 @@ static void ask_minors(const structure_slice *s, structure_meter *m)
     double error;
     choose(stream, k, n, order, row, col);
     double minor = checks_minor(&s->kernel, &s->reach, row, col, order, &error);
-    if (isfinite(error) || isnan(minor)) structure_measure(m, minor, error, s->number);
+    if (isfinite(error) || (isnan(minor) && has_answer(s, row, col, order)))
+      structure_measure(m, minor, error, s->number);
   }
 }
 
+/* The vectors are worked out in double, which cannot judge a kernel that computes in double itself. */
 static void ask_known(const structure_slice *s, structure_meter *m)
 {
+  if (s->c->dtype == GCK_F64) return;
   for (int k = 0; k < GCK_MAX_PAIRS && s->fact->pair[k] != NULL; k++) {
     for (int64_t i = 0; i < s->kernel.rows; i++) {
       double sum = -s->shape->to[k][i], allowance = 0, magnitude = fabs(s->shape->to[k][i]);

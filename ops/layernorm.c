@@ -198,9 +198,9 @@ static gck_status infer(gck_case *c, const gck_archive *archive, gck_diag *diag)
 static bool normalize_row(const gck_case *c, const double *x, int64_t cols, double *xhat, double *rstd, double *left)
 {
   const double eps = gck_case_real(c, "eps");
-  double mean = 0.0, variance = 0.0;
+  double mean = cols > 0 ? x[0] : 0.0, variance = 0.0; /* from the first value, so that a constant row has x̂ = 0 */
   for (int64_t j = 0; j < cols; j++)
-    mean += x[j] / (double)cols;
+    mean += (x[j] - x[0]) / (double)cols;
   for (int64_t j = 0; j < cols; j++)
     variance += (x[j] - mean) * (x[j] - mean) / (double)cols;
   *rstd = 1.0 / sqrt(variance + eps);
