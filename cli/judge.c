@@ -138,6 +138,7 @@ static gck_status show(cli_trial *s, const cli_cases *cases, gck_diag *diag)
     if (status != GCK_OK) return status;
   }
   if (cases->suite == NULL || s->options->verbose || run->verdict == GCK_FAIL) return cli_trial_show(s, diag);
+  cli_progress_ran(s->progress, false);
   gck_record_drop_exhibits(run);
   return GCK_OK;
 }
@@ -145,8 +146,8 @@ static gck_status show(cli_trial *s, const cli_cases *cases, gck_diag *diag)
 static gck_status judge_all(cli_trial *s, cli_cases *cases, const chosen_kernel *k, gck_diag *diag)
 {
   const gck_case *c = NULL;
-  const bool suite = cases->suite != NULL;
-  cli_progress_plan(s->progress, cli_cases_count(cases), suite ? 0 : work_of_all(cases->plan.cases, cases->plan.count));
+  const double round = work_of_all(cases->plan.cases, cases->plan.count);
+  cli_progress_plan(s->progress, cli_cases_count(cases), round * (cases->suite != NULL ? cases->suite->rounds : 1));
   for (;;) {
     gck_status status = cli_cases_next(cases, &c, diag);
     if (status == GCK_OK && c == NULL) return GCK_OK;
