@@ -51,17 +51,15 @@ static void sound_kernels_have_the_same_bits(void **state)
   expect_same(GCK_PLANTED "/planted-cuda.so", "sound_last_block", planted_case);
 }
 
+static void is_sound(const trial *t)
+{
+  assert_int_equal(check_of(t, "determinism")->verdict, GCK_PASS);
+}
+
 static void built_in_kernels_have_the_same_bits(void **state)
 {
   (void)state;
-  static const char *const dtypes[] = {"f64", "f32", "bf16", "f16"};
-  for (size_t k = 0; gck_ops()[k] != NULL; k++) {
-    for (int d = 0; d < 4; d++) {
-      char line[128];
-      (void)snprintf(line, sizeof line, "%s dtype=%s seed=3 gen=1", gck_ops()[k]->name, dtypes[d]);
-      expect_same(NULL, NULL, line);
-    }
-  }
+  each_builtin("cuda", (gck_options){.only = only, .provoked_runs = SOUND_RUNS}, is_sound);
 }
 
 /* cuBLAS documents the same bits from run to run with one stream a handle and a workspace of the caller's. A second GPU

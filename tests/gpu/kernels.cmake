@@ -49,7 +49,7 @@ if(GCK_HAVE_CUDA)
 endif()
 
 # The built-in kernels are loaded at run time: programs depend on them, but do not link them.
-foreach(program test_library test_runner test_runner_faults test_runner_builtin test_runner_cuda test_runner_cuda_lost)
+foreach(program test_library test_runner test_runner_provoked test_runner_faults test_runner_builtin test_runner_cuda test_runner_cuda_lost)
   if(TARGET ${program})
     target_compile_definitions(${program} PRIVATE GCK_TEST_KERNELS="${GCK_TEST_KERNELS}")
     add_dependencies(${program} test_kernels)

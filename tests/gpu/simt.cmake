@@ -14,3 +14,12 @@ foreach(name test_kernels_layernorm test_kernels_softmax)
   add_test(NAME gpu.${name} COMMAND ${name})
   set_tests_properties(gpu.${name} PROPERTIES LABELS unit TIMEOUT 120)
 endforeach()
+
+# The race detector's rules, in kernels that are compiled to be watched.
+if(GCK_HAVE_RACE)
+  add_executable(test_race_orders ${CMAKE_CURRENT_LIST_DIR}/test_race_orders.cpp)
+  target_link_libraries(test_race_orders PRIVATE gck_flags gck_race gck_core outside_cmocka)
+  target_compile_options(test_race_orders PRIVATE ${GCK_RACE_OPTIONS})
+  add_test(NAME gpu.test_race_orders COMMAND test_race_orders)
+  set_tests_properties(gpu.test_race_orders PROPERTIES LABELS unit TIMEOUT 120)
+endif()
