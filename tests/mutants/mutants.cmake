@@ -38,3 +38,10 @@ set_target_properties(false_alarms PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_B
 add_dependencies(false_alarms mutants gradcheck-host)
 add_test(NAME mutants.false_alarms COMMAND false_alarms $<TARGET_FILE:mutants> 2000 30 1)
 set_tests_properties(mutants.false_alarms PROPERTIES LABELS "mutants;false-alarms" TIMEOUT 300)
+
+# The wrong backwards that checkers are measured by: here up to 64×256, all three sizes by hand (docs/mutants.md).
+add_executable(wrong_backwards ${CMAKE_CURRENT_LIST_DIR}/wrong_backwards.c)
+target_link_libraries(wrong_backwards PRIVATE gck_flags gck_checks)
+add_dependencies(wrong_backwards mutants)
+add_test(NAME mutants.wrong_backwards COMMAND wrong_backwards $<TARGET_FILE:mutants> 64)
+set_tests_properties(mutants.wrong_backwards PROPERTIES LABELS "mutants" TIMEOUT 300)
