@@ -22,6 +22,7 @@ int cli_judge(int argc, char **argv); /* argv[0] is the op */
 int cli_replay(int argc, char **argv);
 int cli_list(int argc, char **argv);
 int cli_explain(int argc, char **argv);
+int cli_sensitivity(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_merge(int argc, char **argv);

@@ -14,6 +14,7 @@ static const cli_command commands[] = {
     {"report", "REPORT.json [options]", "show a report again, or in another form", cli_report},
     {"merge", "REPORT.json… [options]", "one report of many", cli_merge},
     {"diff", "OLD.json NEW.json", "what broke, healed, or moved", cli_diff},
+    {"sensitivity", "OP [name=value…]", "the smallest faults that are caught, measured", cli_sensitivity},
     {"doctor", "", "what this machine can check", cli_doctor},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0], MAX_NAMES = 64 };

@@ -65,14 +65,16 @@ static gck_status measure(const cli_options *o, const char *dtype, bool first, g
   if (st == GCK_OK) st = gck_case_parse(&c, line, diag);
   if (st != GCK_OK) return st;
   cli_progress *progress = cli_progress_start(o->quiet);
-  cli_progress_label(progress, line);
+  cli_progress_plan(progress, 1, 1);
+  cli_progress_run(progress, line, 1);
   st = checks_measure_sensitivity(&c, &o->declaration, draws, cli_progress_tell, progress, out, &count, diag);
   cli_progress_stop(progress);
   if (st != GCK_OK) return st;
   if (first) {
     (void)gck_case_print(&c, line, sizeof line);
-    printf("`%s`, %d draws\n\n| dtype | gradient | fault in | gradcheck | default tolerances |\n|---|---|---|---|---|\n",
-           line, draws);
+    printf(
+        "`%s`, %d draws\n\n| dtype | gradient | fault in | gradcheck | default tolerances |\n|---|---|---|---|---|\n",
+        line, draws);
   }
   for (int n = 0; n < count; n++)
     print_row(&c, &out[n]);
@@ -92,11 +94,12 @@ static gck_status measure_all(const cli_options *o, gck_diag *diag)
 
 int cli_sensitivity(int argc, char **argv)
 {
-  static const cli_usage usage = {
-      "gradcheck sensitivity", "OP [name=value…] [draws=N]",
-      "Plants faults of known size in the right gradient and tells the smallest that is caught: of single elements in 99 of\n"
-      "100, of a scale in every draw. Beside it what PyTorch's default tolerances (assert_close) catch on the same data.",
-      CLI_TAKES_KERNEL | CLI_TAKES_DECLARATION};
+  static const cli_usage usage = {"gradcheck sensitivity", "OP [name=value…] [draws=N]",
+                                  "Plants faults of known size in the right gradient and tells the smallest that is "
+                                  "caught: of single elements in 99 of\n"
+                                  "100, of a scale in every draw. Beside it what PyTorch's default tolerances "
+                                  "(assert_close) catch on the same data.",
+                                  CLI_TAKES_KERNEL | CLI_TAKES_DECLARATION};
   cli_options options;
   gck_diag diag = {0};
   gck_status st = cli_parse(argc, argv, &usage, NULL, &options, &diag);
