@@ -1,15 +1,18 @@
-# The plug-in that the checks' tests judge end to end: one sound kernel and several with one fault each.
+# The plug-ins that the checks' tests judge end to end: sound kernels and several with one fault each.
 set(GCK_CHECK_KERNELS ${CMAKE_BINARY_DIR}/tests/checks)
-add_library(layernorm_kernels MODULE ${CMAKE_CURRENT_LIST_DIR}/kernels/layernorm_kernels.c)
-# Without gck_flags: a write past the end is to be found by the guard zones, not stopped by a sanitizer.
-target_include_directories(layernorm_kernels PRIVATE ${CMAKE_SOURCE_DIR}/include)
-target_compile_options(layernorm_kernels PRIVATE -Wall -Wextra -Wconversion -Wshadow -Werror -ffp-contract=off -fvisibility=hidden)
-target_link_libraries(layernorm_kernels PRIVATE m)
-set_target_properties(layernorm_kernels PROPERTIES PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY ${GCK_CHECK_KERNELS})
-foreach(program test_plugins test_builtin)
+set(plugins layernorm_kernels ste_round_kernels)
+foreach(plugin IN LISTS plugins)
+  add_library(${plugin} MODULE ${CMAKE_CURRENT_LIST_DIR}/kernels/${plugin}.c)
+  # Without gck_flags: a write past the end is to be found by the guard zones, not stopped by a sanitizer.
+  target_include_directories(${plugin} PRIVATE ${CMAKE_SOURCE_DIR}/include)
+  target_compile_options(${plugin} PRIVATE -Wall -Wextra -Wconversion -Wshadow -Werror -ffp-contract=off -fvisibility=hidden)
+  target_link_libraries(${plugin} PRIVATE m)
+  set_target_properties(${plugin} PROPERTIES PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY ${GCK_CHECK_KERNELS})
+endforeach()
+foreach(program test_plugins test_rules test_builtin)
   if(TARGET ${program})
     target_compile_definitions(${program} PRIVATE GCK_CHECK_KERNELS="${GCK_CHECK_KERNELS}")
-    add_dependencies(${program} layernorm_kernels)
+    add_dependencies(${program} ${plugins})
     if(TARGET gradcheck-host)
       add_dependencies(${program} gradcheck-host)
     endif()

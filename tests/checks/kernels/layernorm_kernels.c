@@ -1,12 +1,9 @@
 /* A plug-in in plain C, as a user would write it: LayerNorm for the cpu device, one sound kernel and several with one
  * fault each. Rows are read and written through strides; arithmetic is in double. */
-#include "gradcheck/kernel.h"
+#include "elements.h"
 
-#include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef enum fault {
   SOUND,
@@ -21,37 +18,6 @@ typedef enum fault {
   GIVES_UP,
   UNSUPPORTED
 } fault;
-
-static double load(const gck_view *v, int64_t i)
-{
-  const char *at = v->data;
-  if (v->dtype == GCK_ABI_F64) return ((const double *)at)[i];
-  if (v->dtype == GCK_ABI_F32) return (double)((const float *)at)[i];
-  uint32_t bits = (uint32_t)((const uint16_t *)at)[i] << 16;
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return (double)x;
-}
-
-/* bf16 by way of f32: rounding twice, which an allowance for f32 arithmetic covers. */
-static uint16_t to_bf16(float x)
-{
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  if (isnan(x)) return 0x7fc0;
-  bits += 0x7fff + (bits >> 16 & 1);
-  return (uint16_t)(bits >> 16);
-}
-
-static void store(const gck_view *v, int64_t i, double x)
-{
-  if (v->dtype == GCK_ABI_F64)
-    ((double *)v->data)[i] = x;
-  else if (v->dtype == GCK_ABI_F32)
-    ((float *)v->data)[i] = (float)x;
-  else
-    ((uint16_t *)v->data)[i] = to_bf16((float)x);
-}
 
 static int64_t at(const gck_view *v, int64_t row, int64_t col)
 {
@@ -167,24 +133,7 @@ static int vjp(const gck_call *call, fault f)
   return GCK_KERNEL_OK;
 }
 
-#define KERNEL(id, what, said)                                                                                         \
-  static int id##_forward(const gck_call *call)                                                                        \
-  {                                                                                                                    \
-    return forward(call, (what));                                                                                      \
-  }                                                                                                                    \
-  static int id##_vjp(const gck_call *call)                                                                            \
-  {                                                                                                                    \
-    return vjp(call, (what));                                                                                          \
-  }                                                                                                                    \
-  static const gck_kernel id = {.struct_size = sizeof(gck_kernel),                                                     \
-                                .op = "layernorm",                                                                     \
-                                .name = #id,                                                                           \
-                                .devices = GCK_ABI_CPU,                                                                \
-                                .dtypes = "f64 f32 bf16",                                                              \
-                                .saves = "mean rstd",                                                                  \
-                                .declaration = (said),                                                                 \
-                                .forward = id##_forward,                                                               \
-                                .vjp = id##_vjp}
+#define KERNEL(id, what, said) KERNEL_OF("layernorm", id, what, "f64 f32 bf16", "mean rstd", said)
 
 KERNEL(sound, SOUND, NULL);
 KERNEL(no_second, NO_SECOND, NULL);
