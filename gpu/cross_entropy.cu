@@ -161,7 +161,7 @@ constexpr int loads_ahead = 4; /* 16-byte loads of a thread in flight */
 /* One thread's chunks, between passes in registers (kept), in its own places of shared memory as far as `staged` goes,
  * and read again beyond. */
 template <class T, bool kept, bool packed> struct Held {
-  static constexpr int capacity = kept ? kept_chunks : loads_ahead;
+  static constexpr int capacity = kept ? kept_chunks<T> : loads_ahead;
   Chunk<T> chunk[capacity];
   Chunk<T> *stage;
   int staged;
@@ -296,7 +296,7 @@ static __device__ __forceinline__ void zero_row(const Problem<T> &a, const Place
   GCK_UNROLL
   for (int j = 0; j < Chunk<T>::size; j++)
     zero.at[j] = narrow<T>(Acc<T>(0));
-  each_chunk<false>(place, [&](int, int64_t number) { store_chunk<packed>(a.dlogits, row, number, a.V, zero); });
+  each_chunk<T, false>(place, [&](int, int64_t number) { store_chunk<packed>(a.dlogits, row, number, a.V, zero); });
 }
 
 /* ---- forward, and both at once --------------------------------------------------------------------------------- */
@@ -336,7 +336,7 @@ static __device__ __forceinline__ Acc<T> total_weight(const Problem<T> &a, const
     if (a.classes.data != nullptr && a.weight.data == nullptr) return target.weight; /* 1, or NaN */
     if (a.classes.data != nullptr) return a.keep * target.weight + a.share * a.totals->class_weight;
     A sum = 0;
-    each_chunk<false>(place, [&](int, int64_t number) {
+    each_chunk<T, false>(place, [&](int, int64_t number) {
       for (int j = 0; j < Chunk<T>::size; j++)
         if (inside<false, T>(place, number, j)) sum += target.share_of(a, number * Chunk<T>::size + j);
     });
@@ -344,10 +344,11 @@ static __device__ __forceinline__ Acc<T> total_weight(const Problem<T> &a, const
   }
 }
 
-template <class T, bool spread, bool kept, bool packed, bool gradient>
-static __global__ void __launch_bounds__(large_threads) loss_rows(const Problem<T> a)
+template <class T, bool spread, bool gradient, class How>
+static __global__ void __launch_bounds__(How::threads) loss_rows(const Problem<T> a)
 {
   using A = Acc<T>;
+  constexpr bool packed = How::packed;
   constexpr int V = Chunk<T>::size;
   GCK_SHARED(Pair<A>[2][32], pairs);
   GCK_SHARED(A[2][32], sums);
@@ -362,7 +363,7 @@ static __global__ void __launch_bounds__(large_threads) loss_rows(const Problem<
     const Target<T, spread> target(a, row);
     place.chunks = target.valid ? a.chunks : 0; /* others have no chunks and only keep step */
 
-    Held<T, kept, packed> held;
+    Held<T, How::kept, packed> held;
     held.stage = stage;
     held.staged = a.staged;
     Pair<A> sum = {-static_cast<A>(INFINITY), A(0)};
@@ -416,10 +417,11 @@ static __global__ void __launch_bounds__(large_threads) loss_rows(const Problem<
 
 /* ---- backward from a saved lse --------------------------------------------------------------------------------- */
 
-template <class T, bool spread, bool packed>
-static __global__ void __launch_bounds__(large_threads) backward_rows(const Problem<T> a)
+template <class T, bool spread, class How>
+static __global__ void __launch_bounds__(How::threads) backward_rows(const Problem<T> a)
 {
   using A = Acc<T>;
+  constexpr bool packed = How::packed;
   GCK_SHARED(A[2][32], sums);
   int turn = 0;
   Place place(a.lanes, a.V, a.chunks);
@@ -554,25 +556,51 @@ template <class T> static bool is_spread(const Problem<T> &a)
   return a.classes.data == nullptr || a.share > Acc<T>(0);
 }
 
+/* As many threads as there are rows, up to a block. */
 template <class T> static int launch_add_up(const gck_call *call, const Problem<T> &a, bool finish)
 {
-  const int error = GCK_LAUNCH(add_up<T>, dim3(1), dim3(large_threads), 0, call->stream, a, finish);
+  unsigned threads = 32;
+  while (threads < large_threads && threads < a.rows)
+    threads *= 2;
+  const int error = GCK_LAUNCH(add_up<T>, dim3(1), dim3(threads), 0, call->stream, a, finish);
   return launched(call, finish ? "cross_entropy, sum of the loss" : "cross_entropy, denominators", error);
+}
+
+template <class T> static bool all_packed(const Problem<T> &a)
+{
+  return is_packed(a.logits, a.rows, a.V) && is_packed(a.dlogits, a.rows, a.V);
+}
+
+/* Where the gradient follows its sum, a row that is too long for registers waits in shared memory: all of it, or the
+ * part that fits. Two blocks share a multiprocessor while their rows do, so that one reads while the other writes. */
+constexpr int64_t stage_bytes = 208 * 1024;
+
+template <class T> static RowPlan plan_staged(int64_t rows, int64_t chunks)
+{
+  RowPlan plan = plan_rows<T>(rows, chunks);
+  if (plan.threads <= small_threads) return plan;
+  plan.kept = false;
+  plan.lanes = plan.threads = chunks * 16 <= stage_bytes / 2 ? large_threads / 2 : large_threads;
+  return plan;
+}
+
+template <class T> static int staged_chunks(const RowPlan &plan, int64_t chunks)
+{
+  const int64_t needed = (chunks + plan.lanes - 1) / plan.lanes, room = stage_bytes / (16 * plan.lanes);
+  return plan.kept ? 0 : static_cast<int>(needed < room ? needed : room);
 }
 
 template <class T, bool gradient> static int launch_loss_rows(const gck_call *call, Problem<T> &a)
 {
-  const RowPlan plan = plan_rows(a.rows, a.chunks);
+  const RowPlan plan = gradient ? plan_staged<T>(a.rows, a.chunks) : plan_rows<T>(a.rows, a.chunks);
   a.lanes = plan.lanes;
-  const bool packed = is_packed(a.logits, a.rows, a.V) && is_packed(a.dlogits, a.rows, a.V);
+  a.staged = gradient ? staged_chunks<T>(plan, a.chunks) : 0;
+  const size_t shared = static_cast<size_t>(a.staged) * static_cast<size_t>(plan.lanes) * sizeof(Chunk<T>);
   const dim3 grid(row_blocks(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
   const int error = with_flag(is_spread(a), [&](auto spread) {
-    return with_flag(plan.kept, [&](auto kept) {
-      return with_flag(packed, [&](auto whole) {
-        return GCK_LAUNCH(
-            (loss_rows<T, decltype(spread)::value, decltype(kept)::value, decltype(whole)::value, gradient>), grid,
-            block, 0, call->stream, a);
-      });
+    return with_path(plan, all_packed(a), [&](auto how) {
+      return GCK_LAUNCH((loss_rows<T, decltype(spread)::value, gradient, decltype(how)>), grid, block, shared,
+                        call->stream, a);
     });
   });
   return launched(call, gradient ? "cross_entropy forward and vjp" : "cross_entropy forward", error);
@@ -580,14 +608,12 @@ template <class T, bool gradient> static int launch_loss_rows(const gck_call *ca
 
 template <class T> static int launch_backward_rows(const gck_call *call, Problem<T> &a)
 {
-  const RowPlan plan = plan_rows(a.rows, a.chunks);
+  const RowPlan plan = plan_rows<T>(a.rows, a.chunks);
   a.lanes = plan.lanes;
-  const bool packed = is_packed(a.logits, a.rows, a.V) && is_packed(a.dlogits, a.rows, a.V);
   const dim3 grid(row_blocks(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
   const int error = with_flag(is_spread(a), [&](auto spread) {
-    return with_flag(packed, [&](auto whole) {
-      return GCK_LAUNCH((backward_rows<T, decltype(spread)::value, decltype(whole)::value>), grid, block, 0,
-                        call->stream, a);
+    return with_path(plan, all_packed(a), [&](auto how) {
+      return GCK_LAUNCH((backward_rows<T, decltype(spread)::value, decltype(how)>), grid, block, 0, call->stream, a);
     });
   });
   return launched(call, "cross_entropy vjp", error);
@@ -609,6 +635,17 @@ template <class T> static int launch_vjp(const gck_call *call)
   return code == GCK_KERNEL_OK ? launch_backward_rows(call, a) : code;
 }
 
+/* The gradient without a saved lse, and the loss beside it where the call has one. */
+template <class T> static int launch_fused(const gck_call *call)
+{
+  Problem<T> a = problem_of<T>(call);
+  int code = a.rows > 0 && needs_totals(call) ? launch_add_up(call, a, false) : GCK_KERNEL_OK;
+  if (code == GCK_KERNEL_OK && a.rows > 0) code = launch_loss_rows<T, true>(call, a);
+  if (code == GCK_KERNEL_OK && a.loss.data != nullptr && a.reduction != reduction_none)
+    code = launch_add_up(call, a, true);
+  return code;
+}
+
 /* ---- entries --------------------------------------------------------------------------------------------------- */
 
 static size_t workspace(const gck_call *call, int phase)
@@ -616,7 +653,7 @@ static size_t workspace(const gck_call *call, int phase)
   const gck_view *logits = gck_call_view(call, "logits");
   size_t bytes = 0;
   if (logits == nullptr) return 0;
-  const bool losses = phase == GCK_PHASE_FORWARD && !word_is(call, "reduction", "none");
+  const bool losses = phase != GCK_PHASE_VJP && !word_is(call, "reduction", "none");
   (void)with_type(call, logits->dtype, [&](auto t) {
     using A = Acc<typename decltype(t)::type>;
     if (losses || needs_totals(call)) bytes = sizeof(Totals<A>);
@@ -639,22 +676,36 @@ static int check(const gck_call *call, const char *const *needs, int phase)
   return GCK_KERNEL_OK;
 }
 
+/* Calls `launch` for the logits' type, if the call has what the phase needs. */
+template <class F> static int enter(const gck_call *call, int phase, const char *const *needs, F launch)
+{
+  const int code = check(call, needs, phase);
+  return code == GCK_KERNEL_OK ? with_type(call, gck_call_view(call, "logits")->dtype, launch) : code;
+}
+
 static int forward(const gck_call *call)
 {
   static const char *const needs[] = {"logits", "loss", nullptr};
-  const int code = check(call, needs, GCK_PHASE_FORWARD);
-  if (code != GCK_KERNEL_OK) return code;
-  return with_type(call, gck_call_view(call, "logits")->dtype,
-                   [&](auto t) { return launch_forward<typename decltype(t)::type>(call); });
+  return enter(call, GCK_PHASE_FORWARD, needs,
+               [&](auto t) { return launch_forward<typename decltype(t)::type>(call); });
 }
 
 static int vjp(const gck_call *call)
 {
   static const char *const needs[] = {"logits", "dloss", "lse", "dlogits", nullptr};
-  const int code = check(call, needs, GCK_PHASE_VJP);
-  if (code != GCK_KERNEL_OK) return code;
-  return with_type(call, gck_call_view(call, "logits")->dtype,
-                   [&](auto t) { return launch_vjp<typename decltype(t)::type>(call); });
+  return enter(call, GCK_PHASE_VJP, needs, [&](auto t) { return launch_vjp<typename decltype(t)::type>(call); });
+}
+
+static int fused_vjp(const gck_call *call)
+{
+  static const char *const needs[] = {"logits", "dloss", "dlogits", nullptr};
+  return enter(call, GCK_PHASE_VJP, needs, [&](auto t) { return launch_fused<typename decltype(t)::type>(call); });
+}
+
+static int fused_both(const gck_call *call)
+{
+  static const char *const needs[] = {"logits", "loss", "dloss", "dlogits", nullptr};
+  return enter(call, GCK_PHASE_BOTH, needs, [&](auto t) { return launch_fused<typename decltype(t)::type>(call); });
 }
 
 static const gck_kernel builtin = {
@@ -668,9 +719,24 @@ static const gck_kernel builtin = {
     workspace,
     forward,
     vjp,
+    nullptr,
+};
+
+static const gck_kernel fused = {
+    sizeof(gck_kernel),
+    "cross_entropy",
+    "fused",
+    GCK_DEVICE_BIT,
+    "f64 f32 bf16 f16",
+    "",
+    "deterministic=yes promises=all",
+    workspace,
+    forward,
+    fused_vjp,
+    fused_both,
 };
 
 } // namespace cross_entropy
 } // namespace gck
 
-GCK_KERNELS(cross_entropy) = {&gck::cross_entropy::builtin, nullptr};
+GCK_KERNELS(cross_entropy) = {&gck::cross_entropy::builtin, &gck::cross_entropy::fused, nullptr};
