@@ -131,11 +131,13 @@ static double read(const gck_tensor *t, int64_t i)
 
 /* The sums over one output's elements, by group, that a pair of runs leaves; not yet divided by the step. */
 typedef struct sums {
-  double *central, *rounding, *up, *down;
+  double *central, *rounding, *up, *down, *still;
 } sums;
 
+enum { SUMS = 5 };
+
 /* Changes first, then sums: differences of near numbers are exact, so only the forward's own rounding counts. Equal
- * values, infinities among them, have not changed. */
+ * values, infinities among them, have not changed; but a finite one may have by less than its last bit. */
 static void add_output(const checks_probe *p, int t, const gck_tensor *plus, int64_t plus_lane, const gck_tensor *minus,
                        int64_t minus_lane, sums *s)
 {
@@ -148,11 +150,15 @@ static void add_output(const checks_probe *p, int t, const gck_tensor *plus, int
     double high = read(plus, checks_lane_element(&p->lanes, t, plus_lane, i));
     double low = read(minus, checks_lane_element(&p->lanes, t, minus_lane, i));
     double middle = p->middle[t][i];
-    if (high == low && high == middle) continue;
+    double rounding = 2 * fabs(c) * (e->allowed[i] + e->own[i] + unit * fabs(middle));
+    if (high == low && high == middle) {
+      if (isfinite(middle)) s->still[group[i]] = fmax(s->still[group[i]], rounding);
+      continue;
+    }
     s->central[group[i]] += c * (high - low);
     s->up[group[i]] += c * (high - middle);
     s->down[group[i]] += c * (middle - low);
-    s->rounding[group[i]] += 2 * fabs(c) * (e->allowed[i] + e->own[i] + unit * fabs(middle));
+    s->rounding[group[i]] += rounding;
   }
 }
 
@@ -176,7 +182,7 @@ static void divide(const checks_probe *p, const checks_push *push, const sums *s
     double down = 0;
     steps_of(p, push, g, &up, &down);
     shift->central[g] = s->central[g] / (up + down);
-    shift->rounding[g] = s->rounding[g] / (up + down);
+    shift->rounding[g] = fmax(s->rounding[g], s->still[g]) / (up + down);
     shift->jump[g] = fabs(s->up[g] / up - s->down[g] / down);
   }
 }
@@ -185,7 +191,7 @@ static void reduce(const checks_probe *p, const checks_push *push, const gck_res
                    const gck_response *minus, int64_t minus_lane, sums *s, checks_shift *shift)
 {
   size_t bytes = (size_t)p->colours.groups * sizeof(double);
-  memset(s->central, 0, 4 * bytes); /* one allocation holds all four */
+  memset(s->central, 0, SUMS * bytes); /* one allocation holds them all */
   for (int t = 0; p->field->c->op->tensors[t].name != NULL; t++) {
     if (counts(p->field, t)) add_output(p, t, &plus->tensors[t], plus_lane, &minus->tensors[t], minus_lane, s);
   }
@@ -233,9 +239,13 @@ gck_status checks_probe_push(checks_probe *p, const checks_push *push, int64_t c
                              gck_diag *diag)
 {
   int64_t groups = p->colours.groups;
-  double *memory = calloc((size_t)groups * 4 + 1, sizeof *memory);
+  double *memory = calloc((size_t)groups * SUMS + 1, sizeof *memory);
   if (memory == NULL) return gck_fail(diag, GCK_E_MEMORY, "difference", NULL, "no memory for sums");
-  sums s = {.central = memory, .rounding = memory + groups, .up = memory + 2 * groups, .down = memory + 3 * groups};
+  sums s = {.central = memory,
+            .rounding = memory + groups,
+            .up = memory + 2 * groups,
+            .down = memory + 3 * groups,
+            .still = memory + 4 * groups};
   int64_t pairs = p->lanes.lanes / 2;
   gck_status st = GCK_OK;
   for (int64_t k = 0; st == GCK_OK && k < count;) {

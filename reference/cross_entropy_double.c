@@ -494,19 +494,19 @@ static void forward_row(const xent *x, const row *r, void *out)
   f->square[i] = times(&x->k, constant(&x->k, x->zloss), gck_ball_mul(&x->k, r->lse, r->lse));
 }
 
-/* Σ over rows, divided; a kernel may as well divide each row first. */
-static gck_ball reduced(const xent *x, const gck_ball *v, gck_ball denominator)
-{
-  gck_ball sum = gck_ball_sum(&x->k, v, x->rows, 1);
-  for (int64_t i = 0; i < x->rows; i++)
-    sum.allowed += 3.0 * x->k.u * fabs(v[i].value);
-  return over(&x->k, sum, denominator);
-}
-
 static gck_ball in_range(const xent *x, gck_ball loss)
 {
   if (!(fabs(loss.value) <= gck_dtype_format(x->k.acc)->max_finite)) loss.allowed = INFINITY;
   return loss;
+}
+
+/* Σ over rows, divided; a kernel may as well divide each row first. */
+static gck_ball reduced(const xent *x, const gck_ball *v, gck_ball denominator)
+{
+  gck_ball sum = in_range(x, gck_ball_sum(&x->k, v, x->rows, 1));
+  for (int64_t i = 0; i < x->rows; i++)
+    sum.allowed += 3.0 * x->k.u * fabs(v[i].value);
+  return over(&x->k, sum, denominator);
 }
 
 static void fill_loss(const xent *x, const forward_rows *f, gck_expected *loss)
