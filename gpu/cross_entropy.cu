@@ -92,6 +92,7 @@ template <class T> struct Problem {
   Matrix<const T> logits;
   Classes classes;
   Scalars<A> probabilities, weight; /* may be absent */
+  bool spread;                      /* every class has a share: by smoothing or by probabilities */
   A keep, share;                    /* 1 − ε, ε/V */
   A cap, over_cap;                  /* 0: no cap */
   A zloss;
@@ -117,15 +118,9 @@ template <class T> struct Problem {
   }
 };
 
-template <class A> static __device__ __forceinline__ A capped(A x, A cap, A over_cap)
-{
-  return cap == A(0) ? x : cap * hyperbolic_tangent(x * over_cap);
-}
-
 /* ---- a row's target -------------------------------------------------------------------------------------------- */
 
-/* spread: every class has a share of the target, by smoothing or by given probabilities. */
-template <class T, bool spread> struct Target {
+template <class T> struct Target {
   using A = Acc<T>;
   int64_t row, index; /* index −1: probabilities */
   bool valid;         /* the row takes part */
@@ -144,27 +139,24 @@ template <class T, bool spread> struct Target {
   /* w_j·t_j */
   __device__ __forceinline__ A share_of(const Problem<T> &a, int64_t j) const
   {
-    if constexpr (!spread) {
-      return j == index ? weight : A(0);
-    } else {
-      if (index < 0) return (a.keep * a.probabilities.get(row, j) + a.share) * a.weight_of(j);
-      const A rest = a.share * a.weight_of(j);
-      return j == index ? a.keep * weight + rest : rest;
-    }
+    if (!a.spread) return j == index ? weight : A(0);
+    if (index < 0) return (a.keep * a.probabilities.get(row, j) + a.share) * a.weight_of(j);
+    const A rest = a.share * a.weight_of(j);
+    return j == index ? a.keep * weight + rest : rest;
   }
 };
 
 /* ---- passes over a row ----------------------------------------------------------------------------------------- */
 
-constexpr int loads_ahead = 4; /* 16-byte loads of a thread in flight */
-
 /* One thread's chunks, between passes in registers (kept), in its own places of shared memory as far as `staged` goes,
  * and read again beyond. */
 template <class T, bool kept, bool packed> struct Held {
-  static constexpr int capacity = kept ? kept_chunks<T> : loads_ahead;
-  Chunk<T> chunk[capacity];
+  static constexpr int capacity = kept_chunks<T>; /* also the 16-byte loads in flight */
   Chunk<T> *stage;
   int staged;
+  Chunk<T> chunk[capacity];
+
+  __device__ __forceinline__ Held(Chunk<T> *stage_, int staged_) : stage(stage_), staged(staged_) {}
 
   template <bool first, class F>
   __device__ __forceinline__ void pass(const Matrix<const T> &m, int64_t row, const Place &place, F f)
@@ -181,7 +173,6 @@ template <class T, bool kept, bool packed> struct Held {
     }
   }
 
-private:
   template <bool first>
   __device__ __forceinline__ void load(const Matrix<const T> &m, int64_t row, const Place &place, int64_t begin, int i)
   {
@@ -228,12 +219,16 @@ static __device__ __forceinline__ void take_chunk(const Place &place, int64_t nu
     if (inside<packed, T>(place, number, j)) sum.second += quick_exponential(z[j] - max);
 }
 
-template <class T>
+/* plain: a class for each row, no smoothing and no cap, which leaves one multiplication and one exponential for each
+ * element of the gradient. */
+template <bool plain, class T>
 static __device__ __forceinline__ void cap_chunk(const Problem<T> &a, const Chunk<T> &c, Acc<T> (&z)[Chunk<T>::size])
 {
   GCK_UNROLL
-  for (int j = 0; j < Chunk<T>::size; j++)
-    z[j] = capped(static_cast<Acc<T>>(wide(c.at[j])), a.cap, a.over_cap);
+  for (int j = 0; j < Chunk<T>::size; j++) {
+    z[j] = wide(c.at[j]);
+    if (!plain && a.cap != Acc<T>(0)) z[j] = a.cap * hyperbolic_tangent(z[j] * a.over_cap);
+  }
 }
 
 /* What all elements of a row's gradient share. */
@@ -243,9 +238,9 @@ template <class A> struct Factors {
   A pulls; /* g·W + 2·zloss·h·lse: times p */
 };
 
-template <class T, bool spread>
-static __device__ __forceinline__ Factors<Acc<T>> factors_of(const Problem<T> &a, const Target<T, spread> &target,
-                                                             Acc<T> lse, Acc<T> total)
+template <class T>
+static __device__ __forceinline__ Factors<Acc<T>> factors_of(const Problem<T> &a, const Target<T> &target, Acc<T> lse,
+                                                             Acc<T> total)
 {
   using A = Acc<T>;
   const A dloss = a.dloss.get(a.reduction == reduction_none ? target.row : 0);
@@ -256,31 +251,42 @@ static __device__ __forceinline__ Factors<Acc<T>> factors_of(const Problem<T> &a
   return f;
 }
 
-/* dlogits of one chunk; 0 where the row takes no part. */
-template <class T, bool spread, bool packed>
+/* d *= 1 − tanh²(x/cap) */
+template <class T>
+static __device__ __forceinline__ void slope_chunk(const Problem<T> &a, const Chunk<T> &c, Acc<T> (&d)[Chunk<T>::size])
+{
+  GCK_UNROLL
+  for (int j = 0; j < Chunk<T>::size; j++) {
+    const Acc<T> t = hyperbolic_tangent(static_cast<Acc<T>>(wide(c.at[j])) * a.over_cap);
+    d[j] *= Acc<T>(1) - t * t;
+  }
+}
+
+/* dlogits of one chunk. */
+template <bool plain, bool packed, class T>
 static __device__ __forceinline__ Chunk<T> gradient_chunk(const Problem<T> &a, const Place &place,
-                                                          const Target<T, spread> &target, const Factors<Acc<T>> &f,
+                                                          const Target<T> &target, const Factors<Acc<T>> &f,
                                                           int64_t number, const Chunk<T> &c)
 {
   using A = Acc<T>;
   constexpr int V = Chunk<T>::size;
-  const bool holds_target = spread || (target.index >= number * V && target.index < (number + 1) * V);
-  A z[V], d[V];
-  cap_chunk(a, c, z);
+  A d[V];
+  cap_chunk<plain>(a, c, d);
   GCK_UNROLL
   for (int j = 0; j < V; j++)
-    d[j] = f.pulls * quick_exponential(z[j] - f.lse);
-  if (holds_target) {
+    d[j] = f.pulls * quick_exponential(d[j] - f.lse);
+  if constexpr (plain) {
+    const int64_t own = target.index - number * V;
+    if (own >= 0 && own < V) {
+      GCK_UNROLL
+      for (int j = 0; j < V; j++)
+        if (j == own) d[j] -= f.g * target.weight;
+    }
+  } else {
     GCK_UNROLL
     for (int j = 0; j < V; j++)
       if (inside<packed, T>(place, number, j)) d[j] -= f.g * target.share_of(a, number * V + j);
-  }
-  if (a.cap != A(0)) {
-    GCK_UNROLL
-    for (int j = 0; j < V; j++) {
-      const A t = hyperbolic_tangent(static_cast<A>(wide(c.at[j])) * a.over_cap);
-      d[j] *= A(1) - t * t;
-    }
+    if (a.cap != A(0)) slope_chunk(a, c, d);
   }
   Chunk<T> out;
   GCK_UNROLL
@@ -316,35 +322,49 @@ static __device__ __forceinline__ void store_loss(const Problem<T> &a, int64_t r
 }
 
 /* The lane that writes a row's results: the one that has seen the target's logit. */
-template <class T, bool spread>
-static __device__ __forceinline__ int owner(const Place &place, const Target<T, spread> &target)
+template <class T>
+static __device__ __forceinline__ int owner(const Problem<T> &a, const Place &place, const Target<T> &target)
 {
-  if (spread || target.index < 0 || target.wrong) return 0;
+  if (a.spread || target.index < 0 || target.wrong) return 0;
   return static_cast<int>(target.index / Chunk<T>::size % place.lanes);
 }
 
 /* Of W = Σ w·t a smoothed index knows the sum of all weights; probabilities are added up. */
-template <class T, bool spread>
-static __device__ __forceinline__ Acc<T> total_weight(const Problem<T> &a, const Place &place,
-                                                      const Target<T, spread> &target, Acc<T> (&scratch)[2][32],
-                                                      int &turn)
+template <bool plain, class T>
+static __device__ __forceinline__ Acc<T> total_weight(const Problem<T> &a, const Place &place, const Target<T> &target,
+                                                      Acc<T> (&scratch)[2][32], int &turn)
 {
   using A = Acc<T>;
-  if constexpr (!spread) {
-    return target.weight;
-  } else {
-    if (a.classes.data != nullptr && a.weight.data == nullptr) return target.weight; /* 1, or NaN */
-    if (a.classes.data != nullptr) return a.keep * target.weight + a.share * a.totals->class_weight;
-    A sum = 0;
-    each_chunk<T, false>(place, [&](int, int64_t number) {
-      for (int j = 0; j < Chunk<T>::size; j++)
-        if (inside<false, T>(place, number, j)) sum += target.share_of(a, number * Chunk<T>::size + j);
-    });
-    return row_reduce<Sum>(sum, place.lanes, scratch, turn);
-  }
+  if (plain || !a.spread) return target.weight;
+  if (a.classes.data != nullptr && a.weight.data == nullptr) return target.weight; /* 1, or NaN */
+  if (a.classes.data != nullptr) return a.keep * target.weight + a.share * a.totals->class_weight;
+  A sum = 0;
+  each_chunk<T, false>(place, [&](int, int64_t number) {
+    for (int j = 0; j < Chunk<T>::size; j++)
+      if (inside<false, T>(place, number, j)) sum += target.share_of(a, number * Chunk<T>::size + j);
+  });
+  return row_reduce<Sum>(sum, place.lanes, scratch, turn);
 }
 
-template <class T, bool spread, bool gradient, class How>
+/* One thread's share of Σ w_j·t_j·(lse − z_j). */
+template <bool packed, class T, class H>
+static __device__ __forceinline__ Acc<T> entropy_of(const Problem<T> &a, const Place &place, const Target<T> &target,
+                                                    Acc<T> lse, H &held)
+{
+  using A = Acc<T>;
+  constexpr int V = Chunk<T>::size;
+  A entropy = 0;
+  held.template pass<false>(a.logits, target.row, place, [&](int64_t number, const Chunk<T> &c) {
+    A z[V];
+    cap_chunk<false>(a, c, z);
+    GCK_UNROLL
+    for (int j = 0; j < V; j++)
+      if (inside<packed, T>(place, number, j)) entropy += target.share_of(a, number * V + j) * (lse - z[j]);
+  });
+  return entropy;
+}
+
+template <class T, bool plain, bool gradient, class How>
 static __global__ void __launch_bounds__(How::threads) loss_rows(const Problem<T> a)
 {
   using A = Acc<T>;
@@ -355,61 +375,47 @@ static __global__ void __launch_bounds__(How::threads) loss_rows(const Problem<T
   GCK_DYNAMIC_SHARED(Chunk<T>, stage);
   int turn = 0, sums_turn = 0;
   Place place(a.lanes, a.V, a.chunks);
-  const bool is_void = gradient && a.is_void();
 
   for (int64_t first = blockIdx.x * static_cast<int64_t>(place.rows_of_block); first < a.rows;
        first += gridDim.x * static_cast<int64_t>(place.rows_of_block)) {
-    const int64_t row = first + place.row_of_block;
-    const Target<T, spread> target(a, row);
+    const Target<T> target(a, first + place.row_of_block);
+    const bool exists = target.row < a.rows;
     place.chunks = target.valid ? a.chunks : 0; /* others have no chunks and only keep step */
 
-    Held<T, How::kept, packed> held;
-    held.stage = stage;
-    held.staged = a.staged;
+    Held<T, How::kept, packed> held(stage, a.staged);
     Pair<A> sum = {-static_cast<A>(INFINITY), A(0)};
     A of_target = 0;
-    held.template pass<true>(a.logits, row, place, [&](int64_t number, const Chunk<T> &c) {
+    held.template pass<true>(a.logits, target.row, place, [&](int64_t number, const Chunk<T> &c) {
       A z[V];
-      cap_chunk(a, c, z);
+      cap_chunk<plain>(a, c, z);
       take_chunk<T, packed>(place, number, z, sum);
-      if constexpr (!spread) {
-        GCK_UNROLL
-        for (int j = 0; j < V; j++)
-          if (number * V + j == target.index) of_target = z[j];
-      }
+      const int64_t own = target.index - number * V;
+      GCK_UNROLL
+      for (int j = 0; j < V; j++)
+        if (j == own) of_target = z[j];
     });
     sum = row_reduce<LogSumExp>(sum, place.lanes, pairs, turn);
     const A lse = target.wrong ? static_cast<A>(NAN) : sum.first + natural_logarithm(sum.second);
 
-    A entropy = 0;
-    if constexpr (spread) {
-      held.template pass<false>(a.logits, row, place, [&](int64_t number, const Chunk<T> &c) {
-        A z[V];
-        cap_chunk(a, c, z);
-        GCK_UNROLL
-        for (int j = 0; j < V; j++)
-          if (inside<packed, T>(place, number, j)) entropy += target.share_of(a, number * V + j) * (lse - z[j]);
-      });
-      entropy = row_reduce<Sum>(entropy, place.lanes, sums, sums_turn);
-    } else {
-      entropy = target.weight * (lse - of_target);
-    }
-    if (row < a.rows && place.lane == owner<T, spread>(place, target)) {
-      if (a.loss.data != nullptr) store_loss(a, row, target.valid ? entropy : A(0), target.valid ? lse : A(0));
-      if (a.lse.data != nullptr) a.lse.data[row * a.lse.stride] = target.valid ? lse : A(0);
+    A entropy = target.weight * (lse - of_target);
+    if (!plain && a.spread)
+      entropy = row_reduce<Sum>(entropy_of<packed>(a, place, target, lse, held), place.lanes, sums, sums_turn);
+    if (exists && place.lane == owner(a, place, target)) {
+      if (a.loss.data != nullptr) store_loss(a, target.row, target.valid ? entropy : A(0), target.valid ? lse : A(0));
+      if (a.lse.data != nullptr) a.lse.data[target.row * a.lse.stride] = target.valid ? lse : A(0);
     }
 
     if constexpr (gradient) {
-      const A total = total_weight<T, spread>(a, place, target, sums, sums_turn);
-      place.chunks = row < a.rows ? a.chunks : 0;
-      if (!target.valid || is_void) {
-        zero_row<T, packed>(a, place, row);
+      const A total = total_weight<plain>(a, place, target, sums, sums_turn);
+      place.chunks = exists ? a.chunks : 0;
+      if (!target.valid || a.is_void()) {
+        zero_row<T, packed>(a, place, target.row);
         continue;
       }
       const Factors<A> f = factors_of(a, target, lse, total);
-      held.template pass<false>(a.logits, row, place, [&](int64_t number, const Chunk<T> &c) {
-        store_chunk<packed>(a.dlogits, row, number, a.V,
-                            gradient_chunk<T, spread, packed>(a, place, target, f, number, c));
+      held.template pass<false>(a.logits, target.row, place, [&](int64_t number, const Chunk<T> &c) {
+        store_chunk<packed>(a.dlogits, target.row, number, a.V,
+                            gradient_chunk<plain, packed>(a, place, target, f, number, c));
       });
     }
   }
@@ -417,7 +423,7 @@ static __global__ void __launch_bounds__(How::threads) loss_rows(const Problem<T
 
 /* ---- backward from a saved lse --------------------------------------------------------------------------------- */
 
-template <class T, bool spread, class How>
+template <class T, bool plain, class How>
 static __global__ void __launch_bounds__(How::threads) backward_rows(const Problem<T> a)
 {
   using A = Acc<T>;
@@ -425,26 +431,22 @@ static __global__ void __launch_bounds__(How::threads) backward_rows(const Probl
   GCK_SHARED(A[2][32], sums);
   int turn = 0;
   Place place(a.lanes, a.V, a.chunks);
-  const bool is_void = a.is_void();
 
   for (int64_t first = blockIdx.x * static_cast<int64_t>(place.rows_of_block); first < a.rows;
        first += gridDim.x * static_cast<int64_t>(place.rows_of_block)) {
-    const int64_t row = first + place.row_of_block;
-    const Target<T, spread> target(a, row);
+    const Target<T> target(a, first + place.row_of_block);
     place.chunks = target.valid ? a.chunks : 0;
-    const A total = total_weight<T, spread>(a, place, target, sums, turn);
-    place.chunks = row < a.rows ? a.chunks : 0;
-    if (!target.valid || is_void) {
-      zero_row<T, packed>(a, place, row);
+    const A total = total_weight<plain>(a, place, target, sums, turn);
+    place.chunks = target.row < a.rows ? a.chunks : 0;
+    if (!target.valid || a.is_void()) {
+      zero_row<T, packed>(a, place, target.row);
       continue;
     }
-    const Factors<A> f = factors_of(a, target, a.lse.data[row * a.lse.stride], total);
-    Held<T, false, packed> held;
-    held.stage = nullptr;
-    held.staged = 0;
-    held.template pass<true>(a.logits, row, place, [&](int64_t number, const Chunk<T> &c) {
-      store_chunk<packed>(a.dlogits, row, number, a.V,
-                          gradient_chunk<T, spread, packed>(a, place, target, f, number, c));
+    const Factors<A> f = factors_of(a, target, a.lse.data[target.row * a.lse.stride], total);
+    Held<T, false, packed> held(nullptr, 0);
+    held.template pass<true>(a.logits, target.row, place, [&](int64_t number, const Chunk<T> &c) {
+      store_chunk<packed>(a.dlogits, target.row, number, a.V,
+                          gradient_chunk<plain, packed>(a, place, target, f, number, c));
     });
   }
 }
@@ -461,7 +463,7 @@ template <class T> static __global__ void __launch_bounds__(large_threads) add_u
   A target_weight = 0, class_weight = 0, entropy = 0, square = 0;
   int64_t valid = 0;
   for (int64_t row = threadIdx.x; row < a.rows; row += lanes) {
-    const Target<T, false> target(a, row);
+    const Target<T> target(a, row);
     if (finish) {
       entropy += a.entropy[row];
       square += a.square[row];
@@ -536,6 +538,7 @@ template <class T> static Problem<T> problem_of(const gck_call *call)
   const A smoothing = static_cast<A>(real_attribute(call, "label_smoothing", 0.0));
   a.keep = A(1) - smoothing;
   a.share = smoothing / static_cast<A>(a.V);
+  a.spread = a.classes.data == nullptr || smoothing > A(0);
   a.cap = static_cast<A>(real_attribute(call, "softcap", 0.0));
   a.over_cap = a.cap > A(0) ? A(1) / a.cap : A(0);
   a.zloss = static_cast<A>(real_attribute(call, "zloss", 0.0));
@@ -551,9 +554,9 @@ template <class T> static Problem<T> problem_of(const gck_call *call)
   return a;
 }
 
-template <class T> static bool is_spread(const Problem<T> &a)
+template <class T> static bool is_plain(const Problem<T> &a)
 {
-  return a.classes.data == nullptr || a.share > Acc<T>(0);
+  return !a.spread && a.cap == Acc<T>(0);
 }
 
 /* As many threads as there are rows, up to a block. */
@@ -597,9 +600,9 @@ template <class T, bool gradient> static int launch_loss_rows(const gck_call *ca
   a.staged = gradient ? staged_chunks<T>(plan, a.chunks) : 0;
   const size_t shared = static_cast<size_t>(a.staged) * static_cast<size_t>(plan.lanes) * sizeof(Chunk<T>);
   const dim3 grid(row_blocks(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
-  const int error = with_flag(is_spread(a), [&](auto spread) {
+  const int error = with_flag(is_plain(a), [&](auto plain) {
     return with_path(plan, all_packed(a), [&](auto how) {
-      return GCK_LAUNCH((loss_rows<T, decltype(spread)::value, gradient, decltype(how)>), grid, block, shared,
+      return GCK_LAUNCH((loss_rows<T, decltype(plain)::value, gradient, decltype(how)>), grid, block, shared,
                         call->stream, a);
     });
   });
@@ -611,9 +614,9 @@ template <class T> static int launch_backward_rows(const gck_call *call, Problem
   const RowPlan plan = plan_rows<T>(a.rows, a.chunks);
   a.lanes = plan.lanes;
   const dim3 grid(row_blocks(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
-  const int error = with_flag(is_spread(a), [&](auto spread) {
+  const int error = with_flag(is_plain(a), [&](auto plain) {
     return with_path(plan, all_packed(a), [&](auto how) {
-      return GCK_LAUNCH((backward_rows<T, decltype(spread)::value, decltype(how)>), grid, block, 0, call->stream, a);
+      return GCK_LAUNCH((backward_rows<T, decltype(plain)::value, decltype(how)>), grid, block, 0, call->stream, a);
     });
   });
   return launched(call, "cross_entropy vjp", error);
