@@ -34,6 +34,7 @@ typedef struct row {
   int64_t number, target; /* target −1: probabilities */
   const double *logits, *probabilities;
   gck_ball *z; /* [V] */
+  double *e;   /* [V]: exp(z − max) */
   double max;
   gck_ball lse; /* before its store */
   gck_ball W;
@@ -197,9 +198,11 @@ static gck_ball log_sum_exp(const xent *x, const row *r)
   gck_sum s = {0};
   for (int64_t j = 0; j < x->V; j++) {
     const gck_ball e = exponential(k, argument(k, r->z[j], gck_ball_exact(r->max)));
+    r->e[j] = e.value;
     gck_sum_value(&s, e.value);
     gck_sum_error(&s, e.own, e.allowed, 0.0);
   }
+  gck_sum_survey(k, &s, r->e, x->V);
   gck_ball sum = gck_sum_ball(k, &s);
   sum.allowed += 3.0 * k->u * ceil(log2((double)x->V)) * sum.value;
   gck_ball log_sum = gck_ball_log(k, sum);
@@ -238,9 +241,9 @@ static gck_ball total_weight(const xent *x, const row *r)
   return gck_sum_ball(&x->k, &s);
 }
 
-static row row_of(const xent *x, gck_ball *z, int64_t i)
+static row row_of(const xent *x, gck_ball *z, double *e, int64_t i)
 {
-  row r = {.number = i, .target = -1, .logits = x->logits + i * x->V, .z = z, .max = -INFINITY};
+  row r = {.number = i, .target = -1, .logits = x->logits + i * x->V, .z = z, .e = e, .max = -INFINITY};
   if (is_ignored(x, i)) {
     r.kind = ROW_IGNORED;
     return r;
@@ -278,13 +281,16 @@ static gck_status work_task(void *user, int task, gck_diag *diag)
   const xent *x = k->x;
   const int64_t begin = x->rows * task / k->tasks, end = x->rows * (task + 1) / k->tasks;
   gck_ball *z = malloc((size_t)x->V * sizeof *z);
-  if (z == NULL) return gck_fail(diag, GCK_E_MEMORY, "cross_entropy", "choose smaller sizes", "no room for a row");
-  for (int64_t i = begin; i < end; i++) {
-    const row r = row_of(x, z, i);
+  double *e = malloc((size_t)x->V * sizeof *e);
+  for (int64_t i = begin; z != NULL && e != NULL && i < end; i++) {
+    const row r = row_of(x, z, e, i);
     k->work(x, &r, k->out);
   }
+  const bool whole = z != NULL && e != NULL;
   free(z);
-  return GCK_OK;
+  free(e);
+  if (whole) return GCK_OK;
+  return gck_fail(diag, GCK_E_MEMORY, "cross_entropy", "choose smaller sizes", "no room for a row");
 }
 
 static gck_status for_rows(const xent *x, row_work work, void *out, gck_diag *diag)
