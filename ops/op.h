@@ -113,8 +113,8 @@ typedef struct gck_tensor_spec {
   const char *hides; /* GCK_DRAW_INDEX: the attribute whose value hides a row instead of choosing for it; NULL: none */
   /* Input: every slice reads all of it, not only its own part (targets that a mean's denominator counts). */
   bool everywhere;
-  /* Gradient: where this holds it lies in the memory of its input (`of`): a kernel is given one buffer by both names and
-   * reads each element before it writes it. NULL: never. */
+  /* Gradient: where this holds it lies in the memory of its input (`of`): a kernel is given one buffer by both names
+   * and reads each element before it writes it. NULL: never. */
   const char *in_place;
 } gck_tensor_spec;
 
