@@ -18,6 +18,9 @@
 #define WHOLE_EVALUATIONS 1.3e7
 #define LARGEST_LAUNCH 4e6
 
+/* Element evaluations that one launch is worth, where a launch cannot carry several perturbations. */
+#define LONE_LAUNCH 1e4
+
 enum { DIRECTIONS = 4 };
 
 /* The V-curve's steps: length·2^-0, 2^-2, … 2^-40. */
@@ -162,7 +165,9 @@ static bool is_rule(const trial *t)
 
 static void plan(trial *t)
 {
-  double each = launch_size(&t->g->c) * 2 * CHECKS_LEVELS;
+  double size = launch_size(&t->g->c);
+  if (t->probe.lanes.lanes <= 1) size = fmax(size, LONE_LAUNCH);
+  double each = size * 2 * CHECKS_LEVELS;
   double affordable = floor(WHOLE_EVALUATIONS / each);
   t->colours = t->probe.colours.colours;
   if ((double)t->colours <= affordable) return;

@@ -36,7 +36,10 @@ static gck_status add_fault(const gck_memory_fault *fault, gck_check_record *rec
                      : fault->before ? "before the begin of"
                                      : "past the end of";
   return gck_record_text(&f->what, diag, "the kernel's %s wrote %s %s (first at byte %lld from its begin)",
-                         fault->phase == GCK_PHASE_FORWARD ? "forward" : "vjp", side, fault->tensor, at);
+                         fault->phase == GCK_PHASE_FORWARD ? "forward"
+                         : fault->phase == GCK_PHASE_VJP   ? "vjp"
+                                                           : "forward_vjp",
+                         side, fault->tensor, at);
 }
 
 /* The second run repeats the first one's faults: only new places are told. */

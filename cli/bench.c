@@ -95,7 +95,8 @@ static double phase_bytes(const bench *b, int phase)
     const bool saved = is_saved(kernel, spec->name);
     const bool forward = spec->role == GCK_ROLE_INPUT || spec->role == GCK_ROLE_OUTPUT || saved;
     const bool vjp = (is_input(spec->role) && !spec->vjp_ignores) || spec->role == GCK_ROLE_GRADIENT || saved;
-    if (phase == GCK_PHASE_FORWARD ? forward : vjp) bytes += tensor_bytes(&b->c, t);
+    const bool both = is_input(spec->role) || spec->role == GCK_ROLE_OUTPUT || spec->role == GCK_ROLE_GRADIENT;
+    if (phase == GCK_PHASE_BOTH ? both : phase == GCK_PHASE_FORWARD ? forward : vjp) bytes += tensor_bytes(&b->c, t);
   }
   return bytes;
 }
@@ -125,9 +126,11 @@ static gck_status run_once(bench *b, int repeats, gck_diag *diag)
     status = gck_fail(diag, GCK_E_UNSUPPORTED, gck_runner_kernel(b->runner)->name, NULL, "%s", response.message);
   else if (response.code != GCK_KERNEL_OK)
     status = gck_fail(diag, GCK_E_KERNEL, gck_runner_kernel(b->runner)->name, NULL, "%s", response.message);
-  if (status == GCK_OK && request.forward)
+  if (status == GCK_OK && response.at_once)
+    print_phase(b, "both", GCK_PHASE_BOTH, response.vjp_seconds, forward + vjp);
+  else if (status == GCK_OK && request.forward)
     print_phase(b, "forward", GCK_PHASE_FORWARD, response.forward_seconds, forward);
-  if (status == GCK_OK) print_phase(b, "vjp", GCK_PHASE_VJP, response.vjp_seconds, vjp);
+  if (status == GCK_OK && !response.at_once) print_phase(b, "vjp", GCK_PHASE_VJP, response.vjp_seconds, vjp);
   gck_response_free(&response);
   return status;
 }

@@ -312,7 +312,6 @@ template <class T, class W> static __global__ void __launch_bounds__(finish_thre
 /* Blocks of the vjp, and so partial sums: two to a multiprocessor of a large GPU, but a constant, so that neither the
  * bits nor the workspace depend on the device. */
 constexpr int64_t small_blocks = 264, large_blocks = 132;
-constexpr int64_t max_grid = 1 << 20; /* forward: then blocks take further rows */
 constexpr size_t shared_for_sums = 200 * 1024;
 
 static int64_t partial_count(int64_t rows, const RowPlan &plan)
@@ -320,12 +319,6 @@ static int64_t partial_count(int64_t rows, const RowPlan &plan)
   const int64_t groups = (rows + plan.rows_per_block - 1) / plan.rows_per_block;
   const int64_t blocks = plan.threads <= small_threads ? small_blocks : large_blocks;
   return groups < blocks ? groups : blocks;
-}
-
-static unsigned forward_blocks(int64_t rows, const RowPlan &plan)
-{
-  const int64_t groups = (rows + plan.rows_per_block - 1) / plan.rows_per_block;
-  return static_cast<unsigned>(groups < max_grid ? groups : max_grid);
 }
 
 template <class T, class W> static int launch_forward(const gck_call *call)
@@ -348,7 +341,7 @@ template <class T, class W> static int launch_forward(const gck_call *call)
   a.lanes = plan.lanes;
   const bool packed =
       is_packed(a.x, a.rows, a.cols) && is_packed(a.y, a.rows, a.cols) && is_packed(a.w) && is_packed(a.b);
-  const dim3 grid(forward_blocks(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
+  const dim3 grid(row_blocks(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
   const int error = with_path(plan, packed, [&](auto how) {
     return GCK_LAUNCH((forward_rows<T, W, decltype(how)>), grid, block, 0, call->stream, a);
   });

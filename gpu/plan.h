@@ -10,10 +10,13 @@
 #include "gpu/device.h"
 #include "gpu/runner.h"
 
-enum { GCK_PHASES = 2, GCK_WORKSPACE = -1, GCK_MAX_BUFFERS = GCK_MAX_TENSORS + GCK_PHASES };
+typedef int (*gck_kernel_entry)(const gck_call *call);
+
+enum { GCK_PHASES = 3, GCK_WORKSPACE = -1, GCK_MAX_BUFFERS = GCK_MAX_TENSORS + GCK_PHASES };
 
 typedef struct gck_buffer {
   int tensor;               /* its number, or GCK_WORKSPACE */
+  int result;               /* the tensor that it is when the kernel is done: another where a gradient lies in place */
   bool read[GCK_PHASES];    /* passed to this phase as an input */
   bool written[GCK_PHASES]; /* passed to this phase as a result */
   bool given;               /* starts from the request's tensor, not from poison */
@@ -25,7 +28,7 @@ typedef struct gck_buffer {
 typedef struct gck_plan {
   /* what it was made for */
   gck_case c;
-  bool wants[GCK_PHASES];
+  bool wants[GCK_PHASES]; /* the phases that are called: GCK_PHASE_BOTH alone, or the others */
   bool accumulate;
   size_t misalign;
   gck_tensor layout[GCK_MAX_TENSORS]; /* the request's tensors, without data */
@@ -37,13 +40,13 @@ typedef struct gck_plan {
   int buffer_count;
 
   gck_attributes attributes;
-  gck_view views[GCK_PHASES][GCK_MAX_TENSORS];
+  gck_view views[GCK_PHASES][GCK_MAX_TENSORS];  /* one a tensor, so two where one buffer is two */
   int view_buffer[GCK_PHASES][GCK_MAX_TENSORS]; /* which buffer a view shows */
   size_t view_count[GCK_PHASES];
   void *workspace[GCK_PHASES]; /* device address */
 } gck_plan;
 
-bool gck_plan_fits(const gck_plan *plan, const gck_request *request);
+bool gck_plan_fits(const gck_plan *plan, const gck_kernel *kernel, const gck_request *request);
 
 /* Everything but addresses. Asks the kernel for its workspace. GCK_E_INTERNAL if the request's tensors do not go with
  * its case, GCK_E_WORDS if a layout cannot be, GCK_E_KERNEL if the kernel wants an impossible workspace. */
@@ -55,6 +58,12 @@ void gck_plan_bind(gck_plan *plan, void *memory, void *image);
 
 /* The call record of one phase; stream and message are the caller's to set. */
 gck_call gck_plan_call(const gck_plan *plan, int phase);
+
+/* What a kernel's record holds for a phase; NULL where it has none. */
+gck_kernel_entry gck_plan_entry(const gck_kernel *kernel, int phase);
+
+/* Whether some phase writes it. */
+bool gck_plan_is_result(const gck_buffer *buffer);
 
 /* "x", "dw", "workspace" */
 const char *gck_plan_name(const gck_plan *plan, const gck_buffer *buffer);

@@ -2,9 +2,7 @@
 #ifndef GCK_GPU_PROVOKED_CALL_H
 #define GCK_GPU_PROVOKED_CALL_H
 
-#include "gpu/device.h"
-
-typedef int (*gck_kernel_entry)(const gck_call *call);
+#include "gpu/plan.h"
 
 /* Calls the entry on the device's stream, which is set here, between its provocations; `code` is what it returned.
  * GCK_E_UNSUPPORTED where the device cannot provoke so, or the kernel's launches cannot be captured. */

@@ -193,7 +193,7 @@ static gck_status reserve(gck_runner *runner, size_t bytes, gck_diag *diag)
 /* An old plan if it fits, else a new one. The kernel is asked for its workspace here: its code runs. */
 static gck_status prepare_plan(gck_runner *runner, const gck_request *request, gck_response *response, gck_diag *diag)
 {
-  if (runner->planned && gck_plan_fits(&runner->plan, request)) return GCK_OK;
+  if (runner->planned && gck_plan_fits(&runner->plan, runner->kernel, request)) return GCK_OK;
   runner->planned = runner->guards_ready = false;
   const gck_fp_control control = gck_fp_save();
   gck_status status = gck_plan_make(&runner->plan, runner->kernel, request, runner->device->guard_bytes, diag);
@@ -269,7 +269,7 @@ static gck_status clocked_call(gck_runner *runner, const gck_request *request, i
                                double *seconds, gck_diag *diag)
 {
   const gck_device *device = runner->device;
-  const gck_kernel_entry entry = phase == GCK_PHASE_FORWARD ? runner->kernel->forward : runner->kernel->vjp;
+  const gck_kernel_entry entry = gck_plan_entry(runner->kernel, phase);
   const bool cool = request->repeats > 1 && device->cool != NULL;
   gck_status status = cool ? device->cool(runner->session, diag) : GCK_OK;
   if (status == GCK_OK) status = device->clock_start(runner->session, diag);
@@ -303,6 +303,8 @@ static gck_status timed_call(gck_runner *runner, const gck_request *request, int
   return GCK_OK;
 }
 
+static const char *const phase_name[GCK_PHASES] = {"forward", "vjp", "forward_vjp"};
+
 /* The kernel's own words come first; the device's stand in where it gave none, or noticed nothing. */
 static void explain_failure(gck_response *response, int phase, const gck_diag *failure)
 {
@@ -313,7 +315,7 @@ static void explain_failure(gck_response *response, int phase, const gck_diag *f
   if (response->code == GCK_KERNEL_OK)
     response->message[0] = '\0';
   else
-    clean_message(response, phase == GCK_PHASE_FORWARD ? "forward" : "vjp");
+    clean_message(response, phase_name[phase]);
 }
 
 /* Calls one entry. GCK_OK also where the kernel failed: response->code and message then say so. */
@@ -353,17 +355,12 @@ static gck_status check_buffers(gck_runner *runner, const gck_request *request, 
     const gck_buffer *buffer = &plan->buffer[b];
     /* A result of forward that vjp reads is compared with the copy taken after forward. */
     const gck_tensor *from = buffer->given ? request->tensors : response->tensors;
-    if (buffer->read[phase])
+    if (buffer->read[phase] && !buffer->written[phase])
       status = gck_image_check_seal(plan, buffer, phase, &from[buffer->tensor], request->poison, response, diag);
     else if (buffer->written[phase] && response->code == GCK_KERNEL_OK)
       status = gck_image_check_padding(plan, buffer, phase, request->poison, response, diag);
   }
   return status;
-}
-
-static bool is_result(const gck_buffer *buffer)
-{
-  return buffer->written[GCK_PHASE_FORWARD] || buffer->written[GCK_PHASE_VJP];
 }
 
 static gck_status take_results(gck_runner *runner, int phase, gck_response *response, gck_diag *diag)
@@ -372,7 +369,7 @@ static gck_status take_results(gck_runner *runner, int phase, gck_response *resp
   for (int b = 0; b < plan->buffer_count; b++) {
     gck_buffer *buffer = &plan->buffer[b];
     if (!buffer->written[phase]) continue;
-    gck_tensor *result = &response->tensors[buffer->tensor];
+    gck_tensor *result = &response->tensors[buffer->result];
     const gck_status status = gck_tensor_make(result, buffer->view.dtype, buffer->view.rank, buffer->view.shape, diag);
     if (status != GCK_OK) return status;
     gck_copy_elements(result, &buffer->view);
@@ -400,9 +397,11 @@ static gck_status run_phase(gck_runner *runner, const gck_request *request, int 
 
 static void count_bytes(const gck_runner *runner, const gck_request *request, gck_response *response)
 {
+  response->at_once = runner->plan.wants[GCK_PHASE_BOTH];
   const gck_case *c = request->c;
   const size_t *workspace = runner->plan.workspace_bytes;
-  response->workspace_bytes = workspace[0] > workspace[1] ? workspace[0] : workspace[1];
+  for (int phase = 0; phase < GCK_PHASES; phase++)
+    if (workspace[phase] > response->workspace_bytes) response->workspace_bytes = workspace[phase];
   for (int t = 0; c->op->tensors[t].name != NULL; t++)
     if (c->present[t] && gck_has_word(runner->kernel->saves, c->op->tensors[t].name))
       response->saved_bytes += (size_t)gck_case_count(c, t) * gck_dtype_format(c->tensor_dtype[t])->bytes;
@@ -416,9 +415,9 @@ static gck_status hash_results(gck_runner *runner, gck_response *response, gck_d
   gck_status status = GCK_OK;
   for (int b = 0; b < runner->plan.buffer_count && status == GCK_OK; b++) {
     const gck_buffer *buffer = &runner->plan.buffer[b];
-    if (!is_result(buffer) || !gck_tensor_is_packed(&buffer->view)) continue;
+    if (!gck_plan_is_result(buffer) || !gck_tensor_is_packed(&buffer->view)) continue;
     status = runner->device->hash(runner->session, (char *)runner->memory + buffer->begin, buffer->bytes,
-                                  &response->hash[buffer->tensor], diag);
+                                  &response->hash[buffer->result], diag);
   }
   return status;
 }
@@ -427,8 +426,8 @@ static bool all_known(const gck_plan *plan, const gck_response *response, const 
 {
   for (int b = 0; b < plan->buffer_count; b++) {
     const gck_buffer *buffer = &plan->buffer[b];
-    if (!is_result(buffer)) continue;
-    if (!gck_tensor_is_packed(&buffer->view) || response->hash[buffer->tensor] != known[buffer->tensor]) return false;
+    if (!gck_plan_is_result(buffer)) continue;
+    if (!gck_tensor_is_packed(&buffer->view) || response->hash[buffer->result] != known[buffer->result]) return false;
   }
   return true;
 }
@@ -437,9 +436,8 @@ static bool all_known(const gck_plan *plan, const gck_response *response, const 
 static gck_status run_compared(gck_runner *runner, const gck_request *request, gck_response *response, gck_diag *diag)
 {
   gck_status status = lay_out(runner, request, diag);
-  const bool wanted[GCK_PHASES] = {request->forward, request->vjp};
   for (int phase = 0; phase < GCK_PHASES && status == GCK_OK && response->code == GCK_KERNEL_OK; phase++)
-    if (wanted[phase]) status = call_entry(runner, request, phase, response, diag);
+    if (runner->plan.wants[phase]) status = call_entry(runner, request, phase, response, diag);
   if (status != GCK_OK || response->code != GCK_KERNEL_OK) return status;
   status = hash_results(runner, response, diag);
   if (status != GCK_OK) return status;
@@ -455,9 +453,8 @@ static gck_status run_phases(gck_runner *runner, const gck_request *request, gck
 {
   if (request->known != NULL) return run_compared(runner, request, response, diag);
   gck_status status = lay_out(runner, request, diag);
-  if (status == GCK_OK && request->forward) status = run_phase(runner, request, GCK_PHASE_FORWARD, response, diag);
-  if (status == GCK_OK && request->vjp && response->code == GCK_KERNEL_OK)
-    status = run_phase(runner, request, GCK_PHASE_VJP, response, diag);
+  for (int phase = 0; phase < GCK_PHASES && status == GCK_OK && response->code == GCK_KERNEL_OK; phase++)
+    if (runner->plan.wants[phase]) status = run_phase(runner, request, phase, response, diag);
   if (status == GCK_OK && request->hash && response->code == GCK_KERNEL_OK)
     status = hash_results(runner, response, diag);
   return status;

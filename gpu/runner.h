@@ -93,7 +93,7 @@ enum { GCK_MAX_REPEATS = 101 };
 
 typedef struct gck_memory_fault {
   char tensor[GCK_NAME_BYTES]; /* or "workspace" */
-  int phase;                   /* GCK_PHASE_FORWARD, GCK_PHASE_VJP: after which it was seen */
+  int phase;                   /* GCK_PHASE_FORWARD, …: after which it was seen */
   bool before;                 /* in the guard zone before it, else after; neither if one of these is set: */
   bool input_changed;          /* an input of this phase was written */
   bool padding;                /* between the elements of a strided result */
@@ -109,6 +109,7 @@ typedef struct gck_response {
   int code;                            /* the kernel's own: GCK_KERNEL_OK, … */
   char message[512];                   /* the kernel's, or the device's error */
   bool changed_fp;                     /* the kernel left another floating-point control word behind (restored) */
+  bool at_once;                        /* both phases in one call: vjp_seconds are of both */
   double forward_seconds, vjp_seconds; /* wall clock on the host, device events on cuda; launches only */
   size_t workspace_bytes, saved_bytes;
   uint64_t hash[GCK_MAX_TENSORS]; /* of packed results, taken on the device */

@@ -184,14 +184,6 @@ template <class T, class How> static __global__ void __launch_bounds__(How::thre
 
 /* ---- launches -------------------------------------------------------------------------------------------------- */
 
-constexpr int64_t max_grid = 1 << 20; /* then blocks take further rows */
-
-static unsigned block_count(int64_t rows, const RowPlan &plan)
-{
-  const int64_t groups = (rows + plan.rows_per_block - 1) / plan.rows_per_block;
-  return static_cast<unsigned>(groups < max_grid ? groups : max_grid);
-}
-
 template <class T> static Mask<T> mask_of(const gck_call *call)
 {
   Mask<T> mask;
@@ -223,7 +215,7 @@ template <class T> static int launch_forward(const gck_call *call)
   const RowPlan plan = plan_rows<T>(a.rows, a.chunks);
   a.lanes = plan.lanes;
   const bool packed = is_packed(a.x, a.rows, a.cols) && is_packed(a.y, a.rows, a.cols) && is_absent(a.mask);
-  const dim3 grid(block_count(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
+  const dim3 grid(row_blocks(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
   const int error = with_path(plan, packed, [&](auto how) {
     return GCK_LAUNCH((forward_rows<T, decltype(how)>), grid, block, 0, call->stream, a);
   });
@@ -249,7 +241,7 @@ template <class T> static int launch_backward(const gck_call *call)
   a.lanes = plan.lanes;
   const bool packed = is_packed(a.y, a.rows, a.cols) && is_packed(a.dy, a.rows, a.cols) &&
                       is_packed(a.dx, a.rows, a.cols) && is_absent(a.mask);
-  const dim3 grid(block_count(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
+  const dim3 grid(row_blocks(a.rows, plan)), block(static_cast<unsigned>(plan.threads));
   const int error = with_path(plan, packed, [&](auto how) {
     return GCK_LAUNCH((backward_rows<T, decltype(how)>), grid, block, 0, call->stream, a);
   });

@@ -57,14 +57,18 @@ static void draw_truth(const draft *d)
     d->v[i] = hides(d, d->stream, i, 1.0 - d->spec->mean) ? 0.0 : 1.0;
 }
 
+/* Where an index may hide its row, one in four does, and never all. */
 static gck_status draw_index(const draft *d, gck_diag *diag)
 {
   const int64_t range = gck_case_integer(d->c, d->spec->range);
+  const gck_stream hidden = gck_stream_named(d->stream.seed, "hidden");
   if (range <= 0 && d->count > 0)
     return gck_fail(diag, GCK_E_WORDS, d->spec->name, "make it at least 1", "%s has no entry to choose: %s=0",
                     d->spec->name, d->spec->range);
   for (int64_t i = 0; i < d->count; i++)
-    d->v[i] = (double)gck_random_below(d->stream, (uint64_t)i, (uint64_t)range);
+    d->v[i] = d->spec->hides != NULL && hides(d, hidden, i, 0.25)
+                  ? (double)gck_case_integer(d->c, d->spec->hides)
+                  : (double)gck_random_below(d->stream, (uint64_t)i, (uint64_t)range);
   return GCK_OK;
 }
 

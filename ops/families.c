@@ -28,7 +28,7 @@ typedef enum bend_kind {
   BEND_INTEGERS,       /* nearest integer of 2·value, in low … high */
   BEND_NONZERO,        /* nearest integer of 2·value, in low … high, 1 for 0 */
   BEND_FLOOR_VARIANCE, /* row := z·√(floor·2^k), k in low … high */
-  BEND_HIDE_ROWS,      /* mask: every third row is hidden whole */
+  BEND_HIDE_ROWS,      /* mask, choice: every low-th row is hidden whole */
   BEND_NOT_FINITE      /* one element in `low` is NaN, +Inf or −Inf */
 } bend_kind;
 
@@ -47,6 +47,7 @@ typedef struct bent {
   gck_stream stream;
   double *v;
   int64_t rows, n;
+  bool scalar; /* a cotangent that is 0 leaves nothing to judge */
   double gain; /* what the values are multiplied by before they are exponentiated; never 0 */
   double floor;
 } bent;
@@ -168,7 +169,7 @@ static void integers(const bent *b, const struct gck_bend *s)
     if (isinf(b->v[k])) continue; /* a mask's −inf */
     const double nearest = floor(2.0 * b->v[k] + 0.5);
     b->v[k] = fmin(fmax(nearest, s->low), s->high);
-    if (s->kind == BEND_NONZERO && b->v[k] == 0.0) b->v[k] = 1.0;
+    if ((s->kind == BEND_NONZERO || b->scalar) && b->v[k] == 0.0) b->v[k] = 1.0;
   }
 }
 
@@ -182,14 +183,22 @@ static void floor_variance(const bent *b, const struct gck_bend *s)
   }
 }
 
-static void hide_rows(const bent *b)
+static double hidden_value(const bent *b)
 {
-  const double hidden = b->spec->draw == GCK_DRAW_ADDITIVE_MASK ? -INFINITY : 0.0;
-  if (b->rows == 0) return;
-  const int64_t first = (int64_t)(b->c->seed % (uint64_t)(b->rows < 3 ? b->rows : 3));
-  for (int64_t i = first; i < b->rows; i += 3)
-    for (int64_t j = 0; j < b->n; j++)
-      b->v[i * b->n + j] = hidden;
+  if (b->spec->hides != NULL) return (double)gck_case_integer(b->c, b->spec->hides);
+  return b->spec->draw == GCK_DRAW_ADDITIVE_MASK ? -INFINITY : 0.0;
+}
+
+/* One in `low` rows, from one that the seed chooses. A choice has an entry a row. */
+static void hide_rows(const bent *b, const struct gck_bend *s)
+{
+  const bool choice = (b->spec->nature & GCK_NATURE_CHOICE) != 0;
+  const int64_t rows = choice ? b->rows * b->n : b->rows, n = choice ? 1 : b->n, step = (int64_t)s->low;
+  if (rows == 0) return;
+  const int64_t first = (int64_t)(b->c->seed % (uint64_t)(rows < step ? rows : step));
+  for (int64_t i = first; i < rows; i += step)
+    for (int64_t j = 0; j < n; j++)
+      b->v[i * n + j] = hidden_value(b);
 }
 
 /* The first element stays a number, so that not all of a small tensor goes. */
@@ -239,7 +248,7 @@ static void take_step(const bent *b, const struct gck_bend *s)
     floor_variance(b, s);
     return;
   case BEND_HIDE_ROWS:
-    hide_rows(b);
+    hide_rows(b, s);
     return;
   case BEND_NOT_FINITE:
     not_finite(b, s);
@@ -279,8 +288,10 @@ static const gck_family family[] = {
      STEPS({BEND_INTEGERS, GCK_NATURE_DATA | GCK_NATURE_MASK | TARGET_COTANGENT, 0, -8, 8},
            {BEND_NONZERO, GCK_NATURE_PARAMETER, 0, -8, 8})},
     {"near-eps", "rows whose variance is eps/16 to 16 eps", STEPS({BEND_FLOOR_VARIANCE, TARGET_FLOORED, 0, -4, 4})},
-    {"hidden-rows", "every third row is masked whole (needs a mask)",
-     STEPS({BEND_HIDE_ROWS, GCK_NATURE_MASK, 0, 0, 0})},
+    {"hidden-rows", "every third row is masked whole (needs a mask, or an index that can hide)",
+     STEPS({BEND_HIDE_ROWS, GCK_NATURE_MASK | GCK_NATURE_CHOICE, 0, 3, 0})},
+    {"all-hidden", "every row is masked whole (needs a mask, or an index that can hide)",
+     STEPS({BEND_HIDE_ROWS, GCK_NATURE_MASK | GCK_NATURE_CHOICE, 0, 1, 0})},
     {"not-finite", "one element in eight is NaN or infinite (where a policy answers that)",
      STEPS({BEND_NOT_FINITE, GCK_NATURE_ANY_CLASS, 0, 8, 0})},
 };
@@ -356,6 +367,7 @@ void gck_family_bend(const gck_family *f, const gck_case *c, int tensor, double 
                   .v = values,
                   .rows = n > 0 ? count / n : 0,
                   .n = n,
+                  .scalar = c->rank[tensor] == 0,
                   .gain = gain != 0.0 ? gain : 1.0,
                   .floor = attribute_or(c, spec->floor, 0.0)};
   if (f->bends == NULL) return;

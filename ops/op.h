@@ -86,7 +86,8 @@ typedef enum gck_nature {
   GCK_NATURE_LOGITS = 2, /* … and they are exponentiated */
   GCK_NATURE_PARAMETER = 4,
   GCK_NATURE_MASK = 8,
-  GCK_NATURE_ANY_CLASS = 16 /* NaN and ±Inf are answered by policy, element by element */
+  GCK_NATURE_ANY_CLASS = 16, /* NaN and ±Inf are answered by policy, element by element */
+  GCK_NATURE_CHOICE = 32 /* an entry a row, which chooses there or, by the value of `hides`, hides the row */
 } gck_nature;
 
 /* Conditions (`when`, `other_when`, …) are blank-separated clauses that must all hold: "flag" (it is yes),
@@ -122,6 +123,12 @@ typedef struct gck_tensor_spec {
   /* Input: size attributes, beyond the op's `independent` ones, along which its elements act on outputs of their own
    * index only ("cols" for a scale per column). Finite differences perturb all of them at once. NULL: none. */
   const char *separate;
+  const char *hides; /* GCK_DRAW_INDEX: the attribute whose value hides a row instead of choosing for it; NULL: none */
+  /* Input: every slice reads all of it, not only its own part (targets that a mean's denominator counts). */
+  bool everywhere;
+  /* Gradient: where this holds it lies in the memory of its input (`of`): a kernel is given one buffer by both names
+   * and reads each element before it writes it. NULL: never. */
+  const char *in_place;
 } gck_tensor_spec;
 
 /* A rounding below the accumulation type that a kernel may declare (intermediates=). */

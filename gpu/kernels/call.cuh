@@ -126,10 +126,19 @@ static inline bool word_is(const gck_call *call, const char *name, const char *w
   return attribute != nullptr && attribute->word != nullptr && strcmp(attribute->word, word) == 0;
 }
 
-/* A type as a value, for generic lambdas. */
+/* A type, and a truth value, as values for generic lambdas. */
 template <class T> struct Type {
   using type = T;
 };
+template <bool v> struct Flag {
+  static constexpr bool value = v;
+};
+
+/* Calls f(Flag<flag>()). */
+template <class F> static inline int with_flag(bool flag, F f)
+{
+  return flag ? f(Flag<true>()) : f(Flag<false>());
+}
 
 /* Calls f(Type<T>()) for the storage type; GCK_KERNEL_UNSUPPORTED for one that no kernel stores. */
 template <class F> static inline int with_type(const gck_call *call, int32_t dtype, F f)

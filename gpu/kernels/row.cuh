@@ -63,6 +63,14 @@ template <class F> static inline int with_path(const RowPlan &plan, bool packed,
   return plan.kept ? f(Path<true, true, large_threads>()) : f(Path<false, true, large_threads>());
 }
 
+constexpr int64_t max_grid = 1 << 20; /* then blocks take further rows */
+
+static inline unsigned row_blocks(int64_t rows, const RowPlan &plan)
+{
+  const int64_t groups = (rows + plan.rows_per_block - 1) / plan.rows_per_block;
+  return static_cast<unsigned>(groups < max_grid ? groups : max_grid);
+}
+
 /* ---- reductions over the lanes of a row ------------------------------------------------------------------------ */
 
 template <class A> struct Pair {

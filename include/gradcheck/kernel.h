@@ -25,6 +25,13 @@ extern "C" {
 #define GCK_EXPORT __attribute__((visibility("default")))
 #endif
 
+/* What was appended to a record is 0 where an older source does not name it. */
+#ifdef __cplusplus
+#define GCK_ABI_APPENDED = 0
+#else
+#define GCK_ABI_APPENDED
+#endif
+
 /* Storage types. The numbers are part of the ABI. */
 enum {
   GCK_ABI_F64 = 1,  /* IEEE binary64 */
@@ -84,7 +91,7 @@ typedef struct gck_call {
  * GCK_KERNEL_UNSUPPORTED, which skips the case with the message as the reason. */
 enum { GCK_KERNEL_OK = 0, GCK_KERNEL_FAILED = 1, GCK_KERNEL_UNSUPPORTED = 2 };
 
-enum { GCK_PHASE_FORWARD = 0, GCK_PHASE_VJP = 1 };
+enum { GCK_PHASE_FORWARD = 0, GCK_PHASE_VJP = 1, GCK_PHASE_BOTH = 2 };
 
 /* One implementation of one op. Strings and tables must stay valid while the library is loaded. */
 typedef struct gck_kernel {
@@ -101,6 +108,10 @@ typedef struct gck_kernel {
   /* NULL if the library has a vjp only: saved tensors then come from gradcheck's own reference. */
   int (*forward)(const gck_call *call);
   int (*vjp)(const gck_call *call);
+  /* Both in one call, for a kernel that has its gradient at hand while it computes the output (a loss): views are those
+   * of both phases. Called in place of the two where both are wanted; the two must be there all the same. NULL: none.
+   */
+  int (*forward_vjp)(const gck_call *call) GCK_ABI_APPENDED;
 } gck_kernel;
 
 /* The one exported symbol. `host_abi` is the GCK_KERNEL_ABI of the gradcheck that loads the library; return NULL to

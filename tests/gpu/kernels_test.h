@@ -25,7 +25,8 @@ extern "C" {
 namespace kernels_test
 {
 
-inline const gck_kernel *find_kernel(const char *op)
+/* `name` NULL: the first. */
+inline const gck_kernel *find_kernel(const char *op, const char *name = nullptr)
 {
   void *library = dlopen(GCK_HOST_KERNELS, RTLD_NOW);
   if (library == nullptr) fail_msg("%s", dlerror());
@@ -34,7 +35,7 @@ inline const gck_kernel *find_kernel(const char *op)
   size_t count = 0;
   const gck_kernel *const *kernels = table(GCK_KERNEL_ABI, &count);
   for (size_t i = 0; i < count; i++)
-    if (strcmp(kernels[i]->op, op) == 0) return kernels[i];
+    if (strcmp(kernels[i]->op, op) == 0 && (name == nullptr || strcmp(kernels[i]->name, name) == 0)) return kernels[i];
   fail_msg("no kernel for %s", op);
   return nullptr;
 }
@@ -48,7 +49,7 @@ struct Layout {
 };
 
 struct Operand {
-  std::string name;
+  std::string name, also; /* also: a second name, under which a result lies in place */
   gck_dtype dtype = GCK_F32;
   std::vector<int64_t> shape, stride;
   std::vector<unsigned char> bytes;
@@ -70,9 +71,10 @@ struct Operand {
   }
   unsigned char *at(int64_t number)
   {
-    const int64_t cols = shape.back(); /* of one or two axes */
-    const int64_t offset =
-        shape.size() == 1 ? number * stride[0] : number / cols * stride[0] + number % cols * stride[1];
+    const int64_t cols = shape.empty() ? 1 : shape.back(); /* of two axes at most */
+    const int64_t offset = shape.size() == 2 ? number / cols * stride[0] + number % cols * stride[1]
+                           : shape.empty()   ? 0
+                                             : number * stride[0];
     return bytes.data() + base + static_cast<size_t>(offset) * item();
   }
   double get(int64_t number)
@@ -119,9 +121,9 @@ inline Operand make(const char *name, gck_dtype dtype, std::vector<int64_t> shap
   o.name = name;
   o.dtype = dtype;
   o.shape = shape;
-  const int64_t cols = shape.back(), width = cols * layout.col_step + layout.row_gap;
-  o.stride = shape.size() == 2 ? std::vector<int64_t>{layout.expand_rows ? 0 : width, layout.col_step}
-                               : std::vector<int64_t>{layout.col_step};
+  const int64_t cols = shape.empty() ? 1 : shape.back(), width = cols * layout.col_step + layout.row_gap;
+  if (shape.size() == 2) o.stride = {layout.expand_rows ? 0 : width, layout.col_step};
+  if (shape.size() == 1) o.stride = {layout.col_step};
   const int64_t rows = shape.size() == 2 && !layout.expand_rows ? shape[0] : 1;
   const size_t elements = static_cast<size_t>(rows * (width > 0 ? width : 1) + layout.shift);
   o.bytes.assign(elements * o.item() + 2 * Operand::guard + 256, Operand::fill);
@@ -182,6 +184,8 @@ inline Result call(const gck_kernel *kernel, int phase, const std::vector<Operan
     v.shape = o->shape.data();
     v.stride = o->stride.data();
     views.push_back(v);
+    v.name = o->also.c_str();
+    if (!o->also.empty() && phase != GCK_PHASE_FORWARD) views.push_back(v);
   }
   char message[512] = "";
   gck_call c = {};
@@ -201,7 +205,8 @@ inline Result call(const gck_kernel *kernel, int phase, const std::vector<Operan
   unsigned char *begin = workspace.data() + (256 - address % 256) % 256;
   c.workspace = begin;
   c.workspace_bytes = bytes - options.workspace_less;
-  const int code = (phase == GCK_PHASE_FORWARD ? kernel->forward : kernel->vjp)(&c);
+  int (*const entries[])(const gck_call *) = {kernel->forward, kernel->vjp, kernel->forward_vjp};
+  const int code = entries[phase](&c);
   for (unsigned char *p = begin + bytes; p < workspace.data() + workspace.size(); p++)
     assert_int_equal(*p, 0xFF);
   for (Operand *o : operands)

@@ -1,6 +1,6 @@
 /* Chain of trust, second route: <u, J v> = <J^T u, v>. J v comes from the forward alone, moved along a random direction
  * of all inputs at once; J^T u from the closed form. Two forwards a case, so sizes can be larger than in the first. */
-#include "tests/reference/trust_case.h"
+#include "tests/reference/cross_entropy_cases.h"
 
 enum { PRECISION = 256, DIGITS = 30, SEED = 20262 };
 
@@ -67,6 +67,14 @@ static void softmax_is_adjoint(void **state)
   (void)printf("# softmax: %d cases (seed %d), %.1f digits or more\n", all.cases, SEED, all.fewest);
 }
 
+static void cross_entropy_is_adjoint(void **state)
+{
+  (void)state;
+  tally all = {.fewest = HUGE_VAL};
+  trust_cross_entropy(&(trust_draw){.seed = SEED, .rounds = 2, .max_rows = 9, .max_cols = 40}, check_case, &all);
+  (void)printf("# cross_entropy: %d cases (seed %d), %.1f digits or more\n", all.cases, SEED, all.fewest);
+}
+
 /* One element of one gradient wrong by a billionth of its magnitude. */
 static gck_status slightly_wrong(const gck_case *c, const gck_mpvec *in, int gradient, const uint8_t *wanted,
                                  gck_mpvec *out, gck_mpvec *magnitude, mpfr_prec_t precision, gck_diag *diag)
@@ -93,6 +101,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layernorm_is_adjoint),
       cmocka_unit_test(softmax_is_adjoint),
+      cmocka_unit_test(cross_entropy_is_adjoint),
       cmocka_unit_test(a_wrong_closed_form_is_not_adjoint),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* Chain of trust, first link: every op's closed-form MPFR gradient is the derivative of the definition, to 30 digits
  * of the sum of its terms' magnitudes; and a closed form with a planted fault is not. */
-#include "tests/reference/trust_case.h"
+#include "tests/reference/cross_entropy_cases.h"
 
 enum { PRECISION = 256, DIGITS = 30, SEED = 20261 };
 
@@ -69,6 +69,19 @@ static void softmax_closed_form_agrees_with_differences(void **state)
   check_case("softmax rows=7 cols=33 dtype=f64 seed=3 gen=1", &all);
   check_case("softmax rows=4 cols=1 dtype=f32 seed=5 gen=1", &all);
   report("softmax", &all);
+}
+
+static void cross_entropy_closed_form_agrees_with_differences(void **state)
+{
+  (void)state;
+  tally all = {.closed_form = HUGE_VAL, .differences = HUGE_VAL};
+  trust_cross_entropy(&(trust_draw){.seed = SEED, .rounds = 2, .max_rows = 4, .max_cols = 7}, check_case, &all);
+  check_case("cross_entropy rows=5 V=1 zloss=0.5 dtype=f64 seed=4 gen=1", &all);
+  check_case("cross_entropy rows=6 V=3 ignore_index=2 weight=yes dtype=f32 values=hidden-rows seed=5 gen=1", &all);
+  check_case("cross_entropy rows=4 V=3 ignored=zero dtype=f32 values=all-hidden seed=5 gen=1", &all);
+  check_case("cross_entropy rows=4 V=5 label_smoothing=1 dtype=f64 seed=6 gen=1", &all);
+  check_case("cross_entropy rows=3 V=5 softcap=0.25 values=wide-range dtype=f64 seed=7 gen=1", &all);
+  report("cross_entropy", &all);
 }
 
 /* Rows that do not see each other are moved together; a wrong independence fact would mix them. One row at a time gives
@@ -188,6 +201,24 @@ static gck_status softmax_without_sum(const gck_case *c, const gck_mpvec *in, in
   return status;
 }
 
+/* Cross-entropy's dlogits as if a mean divided by all rows: the valid ones' share comes off. */
+static gck_status cross_entropy_over_all_rows(const gck_case *c, const gck_mpvec *in, int gradient,
+                                              const uint8_t *wanted, gck_mpvec *out, gck_mpvec *magnitude,
+                                              mpfr_prec_t precision, gck_diag *diag)
+{
+  const gck_status status = spoil("cross_entropy", c, in, gradient, wanted, out, magnitude, precision, diag);
+  const gck_mpvec *targets = &in[gck_case_tensor(c, "targets")];
+  long valid = 0;
+  for (int64_t i = 0; i < targets->count; i++)
+    valid += mpfr_cmp_si(targets->v[i], gck_case_integer(c, "ignore_index")) != 0;
+  assert_true(valid < targets->count);
+  for (int64_t i = 0; status == GCK_OK && i < out->count; i++) {
+    mpfr_mul_si(out->v[i], out->v[i], valid, MPFR_RNDN);
+    mpfr_div_si(out->v[i], out->v[i], targets->count, MPFR_RNDN);
+  }
+  return status;
+}
+
 typedef gck_status (*vjp_mpfr)(const gck_case *c, const gck_mpvec *in, int gradient, const uint8_t *wanted,
                                gck_mpvec *out, gck_mpvec *magnitude, mpfr_prec_t precision, gck_diag *diag);
 
@@ -214,6 +245,9 @@ static void a_wrong_closed_form_is_seen(void **state)
   assert_true(digits_with(off_by_a_hair, layernorm, "dx") < DIGITS);
   assert_true(digits_with(off_by_a_hair, layernorm, "db") < DIGITS);
   assert_true(digits_with(off_by_a_hair, softmax, "dx") < DIGITS);
+  const char *cross_entropy = "cross_entropy rows=6 V=5 values=hidden-rows dtype=f64 seed=11 gen=1";
+  assert_true(digits_with(cross_entropy_over_all_rows, cross_entropy, "dlogits") < 3.0);
+  assert_true(digits_with(off_by_a_hair, "cross_entropy rows=4 V=5 dtype=f64 seed=11 gen=1", "dlogits") < DIGITS);
 }
 
 int main(void)
@@ -221,6 +255,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layernorm_closed_form_agrees_with_differences),
       cmocka_unit_test(softmax_closed_form_agrees_with_differences),
+      cmocka_unit_test(cross_entropy_closed_form_agrees_with_differences),
       cmocka_unit_test(perturbing_all_rows_at_once_changes_nothing),
       cmocka_unit_test(a_wrong_closed_form_is_seen),
   };

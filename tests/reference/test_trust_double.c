@@ -1,6 +1,6 @@
 /* Chain of trust, last link of the references: the double gradient's distance from MPFR lies inside `own`, for every
  * element of many random cases. */
-#include "tests/reference/trust_case.h"
+#include "tests/reference/cross_entropy_cases.h"
 
 enum { SEED = 20263, ENOUGH = 100000 };
 
@@ -111,6 +111,18 @@ static void ste_round_double_lies_within_own(void **state)
   report("ste_round", &all);
 }
 
+static void cross_entropy_double_lies_within_own(void **state)
+{
+  (void)state;
+  tally all = {.shrink = 1.0};
+  trust_cross_entropy(&(trust_draw){.seed = SEED, .rounds = 4, .max_rows = 30, .max_cols = 60}, check_case, &all);
+  check_case("cross_entropy rows=3 V=3000 dtype=f64 seed=1 gen=1", &all);
+  check_case("cross_entropy rows=3 V=3000 label_smoothing=0.1 softcap=30 dtype=f64 values=shifted seed=1 gen=1", &all);
+  check_case("cross_entropy rows=3 V=40 values=near-max dtype=f32 seed=2 gen=1", &all);
+  check_case("cross_entropy rows=40 V=1 zloss=0.1 dtype=f64 seed=3 gen=1", &all);
+  report("cross_entropy", &all);
+}
+
 /* A radius of a hundredth must be caught, or the bound is so wide that this test proves little. */
 static void a_radius_a_hundred_times_too_small_is_seen(void **state)
 {
@@ -121,6 +133,9 @@ static void a_radius_a_hundred_times_too_small_is_seen(void **state)
   all = (tally){.shrink = 0.01};
   check_case("softmax rows=20 cols=64 dtype=f64 seed=5 gen=1", &all);
   assert_true(all.outside > 0);
+  all = (tally){.shrink = 0.01};
+  check_case("cross_entropy rows=20 V=64 dtype=f64 seed=5 gen=1", &all);
+  assert_true(all.outside > 0);
 }
 
 int main(void)
@@ -129,6 +144,7 @@ int main(void)
       cmocka_unit_test(layernorm_double_lies_within_own),
       cmocka_unit_test(softmax_double_lies_within_own),
       cmocka_unit_test(ste_round_double_lies_within_own),
+      cmocka_unit_test(cross_entropy_double_lies_within_own),
       cmocka_unit_test(a_radius_a_hundred_times_too_small_is_seen),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
