@@ -16,6 +16,8 @@
 #include "reference/mp.h"
 #include "reference/registry.h"
 
+#include <float.h>
+
 /* The first two strides of a tensor (B or 1, H or 1, Sq, Sk), 0 along an axis that it is spread over. */
 typedef struct spread {
   int64_t batch, head;
@@ -475,7 +477,7 @@ double gck_attention_length_scale(const gck_problem *p, int input, int64_t eleme
   if (input != gck_case_tensor(c, "q") && input != gck_case_tensor(c, "k")) return 1.0;
   const char *partner = input == gck_case_tensor(c, "q") ? "k" : "q";
   const double gain = fabs(gck_case_real(c, "scale")) * column_size(p, partner, element);
-  return gain > 0.0 ? bend / gain : 1.0;
+  return gain > 0.0 ? fmin(bend / gain, DBL_MAX) : 1.0;
 }
 
 /* One operation is one multiply-add of the working precision; an exponential counts 70 of them, a cap's two functions
