@@ -33,6 +33,19 @@ static void read_window(attn *a)
   a->right = window->list[1];
 }
 
+static void read_arithmetic(attn *a, const gck_problem *p)
+{
+  a->arith[KERNEL] = a->arith[TYPICAL] = p->arith;
+  a->arith[TYPICAL].lambda = 1.0;
+  a->arith[OWN] = gck_arith_own();
+  for (int x = 0; x < ARITHMETICS; x++) {
+    const gck_arith *k = &a->arith[x];
+    const double operands = 2.0 * k->multiplicand + k->u; /* a dot product's operands and its own last rounding */
+    a->dot_unit[x] = gck_growth_product(k, (double)a->D) + operands;
+    a->upstream_unit[x] = gck_growth_product(k, (double)a->Dv) + operands;
+  }
+}
+
 attn attn_of(const gck_problem *p)
 {
   const gck_case *c = p->c;
@@ -69,9 +82,8 @@ attn attn_of(const gck_problem *p)
       .ds_type = gck_declaration_intermediate(d, "ds", type_of(p, "dq")),
       .dkh_type = gck_declaration_intermediate(d, "dkh", type_of(p, "dk")),
       .dvh_type = gck_declaration_intermediate(d, "dvh", type_of(p, "dv")),
-      .kernel = p->arith,
-      .own = gck_arith_own(),
   };
+  read_arithmetic(&a, p);
   read_window(&a);
   spread(&a, "bias", &a.bias_batch, &a.bias_head);
   spread(&a, "mask", &a.mask_batch, &a.mask_head);

@@ -4,6 +4,10 @@
 
 #include "reference/reference.h"
 
+/* The arithmetics in which an error is written: the kernel's worst case, the kernel's standard deviation (λ = 1: what
+ * averages out over n operations grows by √n), and this double evaluation's. */
+typedef enum attn_arithmetic { KERNEL, TYPICAL, OWN, ARITHMETICS } attn_arithmetic;
+
 /* What does not change between pairs. */
 typedef struct attn {
   const gck_case *c;
@@ -16,7 +20,9 @@ typedef struct attn {
   int64_t bias_batch, bias_head, mask_batch, mask_head; /* strides in elements; 0 where broadcast */
   gck_dtype o_type, lse_type;                           /* read back in; NONE: not read back */
   gck_dtype p_type, ds_type, dkh_type, dvh_type;        /* declared roundings; NONE */
-  gck_arith kernel, own;
+  gck_arith arith[ARITHMETICS];
+  double dot_unit[ARITHMETICS]; /* error of q·k and of do·v, relative to |q|·|k| and |do|·|v| */
+  double upstream_unit[ARITHMETICS];
 } attn;
 
 /* One query head against its keys. Offsets in elements to the first row; steps from row to row. */
