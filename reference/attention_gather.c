@@ -59,6 +59,7 @@ double attn_declared_rounding(gck_dtype type, double x, double scale)
 {
   if (type == GCK_DTYPE_NONE) return 0.0;
   const gck_format *f = gck_dtype_format(type);
+  if (!(fabs(x) * fmax(1.0, fabs(scale)) <= f->max_finite)) return INFINITY; /* it may overflow */
   return f->unit * fabs(x) + 0.5 * f->subnormal * fmax(1.0, scale != 0.0 ? 1.0 / fabs(scale) : 1.0);
 }
 

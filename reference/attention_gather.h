@@ -39,7 +39,8 @@ void attn_gathered_clear(attn_gathered *g);
  * rounding of it. */
 void attn_gathered_join(attn_gathered *group, const attn_gathered *head, gck_dtype declared, double scale);
 
-/* One rounding to `type` of x, which may have been multiplied by scale before. 0 for GCK_DTYPE_NONE. */
+/* One rounding to `type` of x, which may have been multiplied by scale before; infinite where that may overflow. 0 for
+ * GCK_DTYPE_NONE. */
 double attn_declared_rounding(gck_dtype type, double x, double scale);
 
 /* What the kernel, and what double, may lose of element `at`, a sum of n products. */
