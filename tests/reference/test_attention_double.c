@@ -160,6 +160,96 @@ static void long_rows_lie_within_own(void **state)
   report("long rows", &all);
 }
 
+/* ---- what is hidden --------------------------------------------------------------------------------------------- */
+
+static void fill_rows(trust_case *k, const char *name, int64_t from, int64_t to, double value)
+{
+  const int t = gck_case_tensor(&k->c, name);
+  const int64_t width = k->c.shape[t][k->c.rank[t] - 1];
+  for (int64_t i = from * width; i < to * width; i++)
+    k->p.held[t][i] = value;
+}
+
+static void assert_same(const gck_expected *a, const gck_expected *b, const char *name)
+{
+  for (int64_t i = 0; i < a->count; i++) {
+    const bool same = a->value[i] == b->value[i] && a->own[i] == b->own[i] && a->allowed[i] == b->allowed[i];
+    if (!same)
+      fail_msg("%s[%lld]: %a (%a, %a), with the hidden values filled %a (%a, %a)", name, (long long)i, a->value[i],
+               a->own[i], a->allowed[i], b->value[i], b->own[i], b->allowed[i]);
+  }
+}
+
+/* Fills what nobody sees in one of two equal cases; every value and radius stays what it was. */
+static void check_hidden(const char *line, void (*fill)(trust_case *, double))
+{
+  static const double values[] = {NAN, INFINITY, 1e300};
+  for (size_t v = 0; v < 3; v++) {
+    trust_case a, b;
+    gck_expected x[2 * GCK_MAX_TENSORS], y[2 * GCK_MAX_TENSORS];
+    trust_open(&a, line, false);
+    trust_open(&b, line, false);
+    fill(&b, values[v]);
+    WORKS(gck_reference_gradients(&a.p, x, diag));
+    WORKS(gck_reference_gradients(&b.p, y, diag));
+    WORKS(gck_reference_outputs(&a.p, x + GCK_MAX_TENSORS, diag));
+    WORKS(gck_reference_outputs(&b.p, y + GCK_MAX_TENSORS, diag));
+    for (int t = 0; t < 2 * GCK_MAX_TENSORS; t++) {
+      if (x[t].count == 0) continue;
+      assert_same(&x[t], &y[t], a.c.op->tensors[t % GCK_MAX_TENSORS].name);
+      gck_expected_free(&x[t]);
+      gck_expected_free(&y[t]);
+    }
+    trust_close(&a);
+    trust_close(&b);
+  }
+}
+
+/* Keys 3 and 4 of both batches. */
+static void fill_last_keys(trust_case *k, double value)
+{
+  for (int64_t b = 0; b < 2; b++) {
+    fill_rows(k, "k", 5 * b + 3, 5 * b + 5, value);
+    fill_rows(k, "v", 5 * b + 3, 5 * b + 5, value);
+  }
+}
+
+/* The queries that the boolean mask of hidden-rows leaves without a key. */
+static void fill_blind_queries(trust_case *k, double value)
+{
+  const double *mask = k->p.tensor[gck_case_tensor(&k->c, "mask")];
+  int blind = 0;
+  for (int64_t row = 0; row < 2 * 2 * 3; row++) {
+    bool sees = false;
+    for (int64_t j = 0; j < 5; j++)
+      sees |= mask[row * 5 + j] != 0.0;
+    if (sees) continue;
+    blind++;
+    fill_rows(k, "q", row, row + 1, value);
+    fill_rows(k, "do", row, row + 1, value);
+  }
+  assert_true(blind > 0);
+}
+
+/* Rows beyond the last segment, keys of a segment without queries, queries of one without keys. */
+static void fill_unpaired(trust_case *k, double value)
+{
+  fill_rows(k, "q", 4, 14, value);
+  fill_rows(k, "do", 4, 14, value);
+  fill_rows(k, "k", 3, 8, value);
+  fill_rows(k, "v", 3, 8, value);
+}
+
+static void hidden_values_have_no_effect(void **state)
+{
+  (void)state;
+  check_hidden("attention B=2 H=2 Hkv=1 Sq=3 Sk=5 D=2 Dv=3 causal=top-left dtype=f64 seed=3 gen=1", fill_last_keys);
+  check_hidden("attention B=2 H=2 Hkv=1 Sq=3 Sk=5 D=2 Dv=3 mask=full values=hidden-rows dtype=f64 seed=3 gen=1",
+               fill_blind_queries);
+  check_hidden("attention B=3 H=2 Hkv=1 Sq=7 Sk=8 D=2 Dv=3 packed=yes lengths_q=2,0,3 lengths_k=3,2,0 dtype=f64 seed=3",
+               fill_unpaired);
+}
+
 /* A radius of a hundredth must be caught, or the bound is so wide that this test proves little. */
 static void a_radius_a_hundred_times_too_small_is_seen(void **state)
 {
@@ -175,6 +265,7 @@ int main(void)
       cmocka_unit_test(every_option_lies_within_own),
       cmocka_unit_test(random_combinations_lie_within_own),
       cmocka_unit_test(long_rows_lie_within_own),
+      cmocka_unit_test(hidden_values_have_no_effect),
       cmocka_unit_test(a_radius_a_hundred_times_too_small_is_seen),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
