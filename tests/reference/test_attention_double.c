@@ -160,6 +160,42 @@ static void long_rows_lie_within_own(void **state)
   report("long rows", &all);
 }
 
+/* A size of 0 anywhere: what is left is exactly 0, o too, and lse is −∞ without keys, log Sk without width. */
+static void zero_sizes_give_exact_zeros(void **state)
+{
+  (void)state;
+  static const char *const sizes[] = {"B=0",
+                                      "H=0 Hkv=0",
+                                      "Sq=0",
+                                      "Sk=0",
+                                      "D=0",
+                                      "Dv=0",
+                                      "Sq=0 Sk=0",
+                                      "D=0 Dv=0",
+                                      "B=2 Sq=3 Sk=0 packed=yes",
+                                      "B=0 packed=yes",
+                                      "Sq=0 packed=yes"};
+  for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
+    char line[256];
+    trust_case k;
+    gck_expected e[GCK_MAX_TENSORS];
+    tally all = {.shrink = 1.0};
+    (void)snprintf(line, sizeof line, "attention %s dtype=f64 seed=7 gen=1", sizes[n]);
+    trust_open(&k, line, false);
+    WORKS(gck_reference_gradients(&k.p, e, diag));
+    for (int t = 0; t < GCK_MAX_TENSORS; t++) {
+      const bool dv = t == gck_case_tensor(&k.c, "dv") && gck_case_integer(&k.c, "D") == 0;
+      for (int64_t i = 0; i < e[t].count && !dv; i++)
+        assert_true(e[t].value[i] == 0.0 && e[t].own[i] < 0x1p-1000); /* Dv = 0: flushes alone */
+      gck_expected_free(&e[t]);
+    }
+    check_gradients(&k, line, &all);
+    check_outputs(&k, line, &all);
+    assert_int_equal(all.outside, 0);
+    trust_close(&k);
+  }
+}
+
 /* ---- what is hidden --------------------------------------------------------------------------------------------- */
 
 static void fill_rows(trust_case *k, const char *name, int64_t from, int64_t to, double value)
@@ -262,11 +298,9 @@ static void a_radius_a_hundred_times_too_small_is_seen(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_option_lies_within_own),
-      cmocka_unit_test(random_combinations_lie_within_own),
-      cmocka_unit_test(long_rows_lie_within_own),
-      cmocka_unit_test(hidden_values_have_no_effect),
-      cmocka_unit_test(a_radius_a_hundred_times_too_small_is_seen),
+      cmocka_unit_test(every_option_lies_within_own), cmocka_unit_test(random_combinations_lie_within_own),
+      cmocka_unit_test(long_rows_lie_within_own),     cmocka_unit_test(zero_sizes_give_exact_zeros),
+      cmocka_unit_test(hidden_values_have_no_effect), cmocka_unit_test(a_radius_a_hundred_times_too_small_is_seen),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
