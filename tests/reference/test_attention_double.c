@@ -2,7 +2,7 @@
  * options, dtypes and value families; NaN by policy and exact zeros agree. */
 #include "tests/reference/attention_case.h"
 
-enum { PRECISION = 320, SEED = 20266, ENOUGH = 100000 };
+enum { PRECISION = 320, SEED = 20266, ENOUGH = 1000000 };
 
 static const char *const families[] = {"normal",
                                        "shifted",
