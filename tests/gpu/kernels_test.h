@@ -25,7 +25,8 @@ extern "C" {
 namespace kernels_test
 {
 
-inline const gck_kernel *find_kernel(const char *op)
+/* The kernel of an op with this name, or its first. */
+inline const gck_kernel *find_kernel(const char *op, const char *name = nullptr)
 {
   void *library = dlopen(GCK_HOST_KERNELS, RTLD_NOW);
   if (library == nullptr) fail_msg("%s", dlerror());
@@ -34,7 +35,7 @@ inline const gck_kernel *find_kernel(const char *op)
   size_t count = 0;
   const gck_kernel *const *kernels = table(GCK_KERNEL_ABI, &count);
   for (size_t i = 0; i < count; i++)
-    if (strcmp(kernels[i]->op, op) == 0) return kernels[i];
+    if (strcmp(kernels[i]->op, op) == 0 && (name == nullptr || strcmp(kernels[i]->name, name) == 0)) return kernels[i];
   fail_msg("no kernel for %s", op);
   return nullptr;
 }
@@ -52,7 +53,8 @@ struct Operand {
   gck_dtype dtype = GCK_F32;
   std::vector<int64_t> shape, stride;
   std::vector<unsigned char> bytes;
-  size_t base = 0; /* bytes from the allocation's begin to element 0 */
+  size_t base = 0;         /* bytes from the allocation's begin to element 0 */
+  void *outside = nullptr; /* element 0, where a test keeps the elements itself; the strides may then be any */
 
   static constexpr size_t guard = 256;
   static constexpr unsigned char fill = 0xAB;
@@ -70,9 +72,12 @@ struct Operand {
   }
   unsigned char *at(int64_t number)
   {
-    const int64_t cols = shape.back(); /* of one or two axes */
-    const int64_t offset =
-        shape.size() == 1 ? number * stride[0] : number / cols * stride[0] + number % cols * stride[1];
+    const int64_t cols = shape.back();
+    int64_t offset = shape.size() == 1 ? number * stride[0] : number % cols * stride.back();
+    number /= cols;
+    for (size_t k = shape.size() - 1; k-- > 1; number /= shape[k])
+      offset += number % shape[k] * stride[k];
+    if (shape.size() > 1) offset += number * stride[0];
     return bytes.data() + base + static_cast<size_t>(offset) * item();
   }
   double get(int64_t number)
@@ -103,6 +108,7 @@ struct Operand {
   /* Everything that belongs to no element. */
   bool gaps_intact()
   {
+    if (outside != nullptr) return true;
     std::vector<unsigned char> rest = bytes;
     const size_t bytes_each = item();
     for (int64_t i = 0; i < count(); i++)
@@ -176,7 +182,7 @@ inline Result call(const gck_kernel *kernel, int phase, const std::vector<Operan
   for (Operand *o : operands) {
     gck_view v = {};
     v.name = o->name.c_str();
-    v.data = o->bytes.data() + o->base;
+    v.data = o->outside != nullptr ? o->outside : o->bytes.data() + o->base;
     v.dtype = o->dtype; /* the order of the two is the same */
     v.rank = static_cast<int32_t>(o->shape.size());
     v.shape = o->shape.data();
