@@ -16,16 +16,6 @@ namespace gck
 namespace linear
 {
 
-/* a·b + c in one rounding on a GPU; two on the host, where a fused one may be a library call. */
-template <class A> static __device__ __forceinline__ A multiply_add(A a, A b, A c)
-{
-#ifdef __CUDACC__
-  return fma(a, b, c);
-#else
-  return a * b + c;
-#endif
-}
-
 constexpr int tile = 64, step = 16, side = 16, each = tile / side; /* side × side threads of each × each sums */
 
 /* c (m, n) ← a (m, k)·b (k, n) + bias (n), or c + a·b. The bias is of the inputs' type or f32; either may be absent. */

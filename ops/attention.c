@@ -373,6 +373,32 @@ static gck_status infer(gck_case *c, const gck_archive *archive, gck_diag *diag)
   return status;
 }
 
+/* ---- values ---------------------------------------------------------------------------------------------------- */
+
+/* Offsets begin at 0, never fall, and end within the rows. */
+static gck_status accept_starts(const gck_case *c, const double *const *tensor, const char *name, const char *rows,
+                                gck_diag *diag)
+{
+  const double *start = tensor[gck_case_tensor(c, name)];
+  const int64_t segments = gck_case_integer(c, "B"), total = gck_case_integer(c, rows);
+  if (start == NULL) return GCK_OK;
+  if (start[0] != 0.0)
+    return gck_fail(diag, GCK_E_INPUT, name, "let the first segment begin at row 0", "%s[0] is %.0f", name, start[0]);
+  for (int64_t b = 0; b < segments; b++)
+    if (start[b + 1] < start[b])
+      return gck_fail(diag, GCK_E_INPUT, name, "give cumulative lengths", "%s falls from %.0f to %.0f at entry %lld",
+                      name, start[b], start[b + 1], (long long)b + 1);
+  if (start[segments] <= (double)total) return GCK_OK;
+  return gck_fail(diag, GCK_E_INPUT, name, NULL, "%s ends at row %.0f, but %s=%lld", name, start[segments], rows,
+                  (long long)total);
+}
+
+static gck_status accept(const gck_case *c, const double *const *tensor, gck_diag *diag)
+{
+  const gck_status status = accept_starts(c, tensor, "cu_q", "Sq", diag);
+  return status == GCK_OK ? accept_starts(c, tensor, "cu_k", "Sk", diag) : status;
+}
+
 /* ---- drawing --------------------------------------------------------------------------------------------------- */
 
 static void draw_keep(const gck_case *c, int tensor, double *values)
@@ -455,4 +481,5 @@ const gck_op gck_op_attention = {
     .infer = infer,
     .draw = draw,
     .cost = cost,
+    .accept = accept,
 };

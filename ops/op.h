@@ -186,6 +186,10 @@ typedef struct gck_op {
   void (*cost)(const struct gck_case *c, double *forward_flops, double *vjp_flops, double *saved_bytes);
   const struct gck_structure *structure; /* the shape of the Jacobian (ops/structure.h); NULL: nothing is stated */
   const char *const *model; /* cases of the size of models, as words without the op; NULL-terminated; NULL: none */
+  /* Refuses values that no kernel may be given: offsets that run backwards, a target out of range. `tensor`: inputs and
+   * cotangents as packed doubles by tensor number, NULL where absent. GCK_E_INPUT in words. NULL: any values will do.
+   */
+  gck_status (*accept)(const struct gck_case *c, const double *const *tensor, gck_diag *diag);
 } gck_op;
 
 /* All ops, NULL-terminated, in the order of `gradcheck list`. */

@@ -157,6 +157,16 @@ static void move(difference *d, int input, const int64_t *list, int64_t n, int s
   }
 }
 
+/* φ/width. An infinite input (a mask's −∞) and a NaN stay where they are, so that the distance is NaN: what changes no
+ * output by that has the derivative 0. */
+static void divide(mpfr_t out, const mpfr_t phi, const mpfr_t width)
+{
+  if (mpfr_nan_p(width) && mpfr_zero_p(phi))
+    mpfr_set_zero(out, 1);
+  else
+    mpfr_div(out, phi, width, RN);
+}
+
 /* One pair of forwards. work: one number, then how far each member moved, then each slice's φ. */
 static gck_status run_colour(difference *d, const colouring *k, int input, const int64_t *list, int64_t n,
                              gck_mpvec *work, gck_mpvec *out, gck_diag *diag)
@@ -176,7 +186,7 @@ static gck_status run_colour(difference *d, const colouring *k, int input, const
   phi_change(d, k, phi, *t);
   for (int64_t m = 0; m < n; m++) {
     const int64_t s = k->by_slice ? slices_number(&d->map[input], list[m]) : 0;
-    mpfr_div(out->v[list[m]], phi[s], width[m], RN);
+    divide(out->v[list[m]], phi[s], width[m]);
   }
   return GCK_OK;
 }

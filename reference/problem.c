@@ -43,6 +43,7 @@ gck_status gck_problem_make(gck_problem *p, const gck_case *c, const gck_declara
       p->tensor[t] = p->held[t];
     }
   }
+  if (status == GCK_OK && c->op->accept != NULL) status = c->op->accept(c, p->tensor, diag);
   if (status != GCK_OK) gck_problem_free(p);
   return status;
 }

@@ -55,3 +55,10 @@ void ref_product(double *c, int64_t step, ref_block a, ref_block b, bool add)
     }
   }
 }
+
+int ref_product_threads(int threads)
+{
+  const int before = openblas_get_num_threads();
+  openblas_set_num_threads(threads);
+  return before;
+}

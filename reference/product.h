@@ -21,4 +21,7 @@ ref_block ref_block_transposed(const double *v, int64_t rows, int64_t cols, int6
  * cut into pieces. Errors of one element: at most gck_growth_own(a.cols) · |a||b|. */
 void ref_product(double *c, int64_t step, ref_block a, ref_block b, bool add);
 
+/* How many threads one product may use from now on; returns how many it was. For callers with threads of their own. */
+int ref_product_threads(int threads);
+
 #endif

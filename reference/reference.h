@@ -20,8 +20,9 @@ typedef struct gck_problem {
   gck_declaration declaration; /* arith.declaration points here */
 } gck_problem;
 
-/* Converts the case's inputs and cotangents. Under the accumulate contract `start` of a gradient is given as the
- * gradient tensor's own contents (tensors[gradient] present) and lands in tensor[gradient]. */
+/* Converts the case's inputs and cotangents; GCK_E_INPUT where the op does not accept their values. Under the
+ * accumulate contract `start` of a gradient is given as the gradient tensor's own contents (tensors[gradient] present)
+ * and lands in tensor[gradient]. */
 GCK_MUST_USE gck_status gck_problem_make(gck_problem *p, const gck_case *c, const gck_declaration *declaration,
                                          const gck_tensor *tensors, gck_diag *diag);
 void gck_problem_free(gck_problem *p);

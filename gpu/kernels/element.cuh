@@ -66,6 +66,16 @@ template <class T> static __device__ __forceinline__ T narrow(Acc<T> v)
   return Narrow<T>::of(v);
 }
 
+/* a·b + c in one rounding on a GPU; in two on the host, where a fused one may be a library call. */
+template <class A> static __device__ __forceinline__ A multiply_add(A a, A b, A c)
+{
+#ifdef __CUDACC__
+  return fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 /* 16 bytes of elements: what one instruction loads or stores. */
 template <class T> struct alignas(16) Chunk {
   static constexpr int size = static_cast<int>(16 / sizeof(T));

@@ -94,6 +94,10 @@ struct Max {
   {
     return a > b || a != a ? a : b;
   }
+  template <class A> static __device__ __forceinline__ Pair<A> of(Pair<A> a, Pair<A> b)
+  {
+    return {of(a.first, b.first), of(a.second, b.second)};
+  }
 };
 
 #ifdef __CUDACC__

@@ -15,6 +15,7 @@
 #include "ops/case.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A counter that draws the next number of one stream. */
@@ -43,6 +44,7 @@ static inline void throw_real(dice *d, const gck_attribute_spec *spec, char *out
   if (throw(d, 2) == 0) value *= 0x1p-40;
   if (value < spec->min || (spec->min_open && value <= spec->min)) value = high;
   (void)snprintf(out, bytes, "%.*g", 1 + (int) throw(d, 17), value);
+  if (strtod(out, NULL) > spec->max) (void)snprintf(out, bytes, "%.17g", value); /* rounded past the end */
 }
 
 static inline void throw_list(dice *d, const gck_attribute_spec *spec, char *out, size_t bytes)

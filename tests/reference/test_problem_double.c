@@ -35,6 +35,33 @@ static void a_tensor_of_another_size_is_refused(void **state)
   trial_free(&t);
 }
 
+static gck_status refuse_values(const gck_case *c, const double *const *tensor, gck_diag *diag)
+{
+  const int x = gck_case_tensor(c, "x");
+  if (tensor[x][1] < 4.0) return GCK_OK;
+  return gck_fail(diag, GCK_E_INPUT, "x", NULL, "x[1] is %g", tensor[x][1]);
+}
+
+/* An op may refuse values; then nothing is left allocated. */
+static void values_that_the_op_does_not_accept_are_refused(void **state)
+{
+  (void)state;
+  for (int wrong = 0; wrong < 2; wrong++) {
+    trial t;
+    gck_diag diag = {0};
+    start(&t, "softmax rows=2 cols=3", "", 1.0);
+    gck_op picky = *t.c.op;
+    picky.accept = refuse_values;
+    t.c.op = &picky;
+    gck_tensor_set(trial_tensor(&t, "x"), 1, wrong ? 4.0 : 3.0);
+    assert_int_equal(gck_problem_make(&t.problem, &t.c, &t.declaration, t.tensors, &diag),
+                     wrong ? GCK_E_INPUT : GCK_OK);
+    assert_string_equal(diag.text, wrong ? "x[1] is 4" : "");
+    assert_true((t.problem.tensor[gck_case_tensor(&t.c, "x")] == NULL) == (wrong != 0));
+    trial_free(&t);
+  }
+}
+
 /* A gradient's contents are seen under the accumulate contract and not otherwise. */
 static void a_start_is_seen_only_where_it_counts(void **state)
 {
@@ -83,8 +110,11 @@ static void every_op_has_its_reference(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_missing_input_is_refused_by_name),   cmocka_unit_test(a_tensor_of_another_size_is_refused),
-      cmocka_unit_test(a_start_is_seen_only_where_it_counts), cmocka_unit_test(radii_are_never_nan),
+      cmocka_unit_test(a_missing_input_is_refused_by_name),
+      cmocka_unit_test(a_tensor_of_another_size_is_refused),
+      cmocka_unit_test(a_start_is_seen_only_where_it_counts),
+      cmocka_unit_test(radii_are_never_nan),
+      cmocka_unit_test(values_that_the_op_does_not_accept_are_refused),
       cmocka_unit_test(every_op_has_its_reference),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
