@@ -302,9 +302,9 @@ const gck_family *const *gck_families(void)
 {
   static const gck_family *const all[FAMILY_COUNT + 1] = {
       &family[0], &family[1], &family[2], &family[3],  &family[4],  &family[5],  &family[6],
-      &family[7], &family[8], &family[9], &family[10], &family[11], &family[12],
+      &family[7], &family[8], &family[9], &family[10], &family[11], &family[12], &family[13],
   };
-  _Static_assert(FAMILY_COUNT == 13, "list every family here");
+  _Static_assert(FAMILY_COUNT == 14, "list every family here");
   return all;
 }
 
