@@ -175,6 +175,9 @@ typedef struct gck_op {
 const gck_op *const *gck_ops(void);
 const gck_op *gck_op_find(const char *name);
 
+/* Stands in for a row-wise op that has no descriptor, for discovery; in no list. */
+extern const gck_op gck_op_rowwise;
+
 int gck_op_attribute_count(const gck_op *op);
 int gck_op_tensor_count(const gck_op *op);
 int gck_op_attribute(const gck_op *op, const char *name); /* −1 if unknown; sizes match in either case */
