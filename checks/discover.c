@@ -361,8 +361,8 @@ static gck_status load_x(search *s, gck_diag *diag)
   if (s->x == NULL) return gck_fail(diag, GCK_E_MEMORY, "structure", NULL, "no memory for the input");
   for (int64_t slice = 0; slice < GCK_DISCOVERY_SLICES; slice++)
     for (int64_t i = 0; i < s->n; i++)
-      s->x[slice * s->n + i] = gck_tensor_get(
-          &s->tensors[input], checks_slice_element(&map, gck_case_count(s->c, input), slice, i));
+      s->x[slice * s->n + i] =
+          gck_tensor_get(&s->tensors[input], checks_slice_element(&map, gck_case_count(s->c, input), slice, i));
   return GCK_OK;
 }
 

@@ -8,7 +8,7 @@ enum { GCK_DISCOVERY_LINES = 12, GCK_DISCOVERY_BYTES = 240, GCK_DISCOVERY_SLICES
 
 typedef struct gck_discovery {
   bool determined;
-  char headline[GCK_DISCOVERY_BYTES]; /* "diagonal minus rank 2: constant and x̂, scaled 1/s" */
+  char headline[GCK_DISCOVERY_BYTES];                  /* "diagonal minus rank 2: constant and x̂, scaled 1/s" */
   char line[GCK_DISCOVERY_LINES][GCK_DISCOVERY_BYTES]; /* what else shows */
   int lines;
 } gck_discovery;

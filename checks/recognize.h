@@ -10,7 +10,7 @@ typedef struct checks_traits {
   int64_t rank;
   char left[96], right[96]; /* "constant and x̂": what spans the columns and the rows of the correction */
   checks_diagonal diagonal;
-  double factor, slack; /* the constant, or the diagonal over p; how far it may be off */
+  double factor, slack;                     /* the constant, or the diagonal over p; how far it may be off */
   double variance, mean_square, sum_square; /* of x over the part */
   double x_slack;                           /* of these three, as a part of them */
 } checks_traits;

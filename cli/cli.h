@@ -24,6 +24,7 @@ int cli_list(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_sensitivity(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_structure(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_merge(int argc, char **argv);
 int cli_diff(int argc, char **argv);
@@ -94,6 +95,20 @@ GCK_MUST_USE gck_status cli_split(const char *text, const char ***list, gck_diag
 
 /* Names of checks, each of them known; NULL text gives NULL: all. */
 GCK_MUST_USE gck_status cli_check_names(const char *text, const char ***names, gck_diag *diag);
+
+/* ---- kernels (kernel.c) ---------------------------------------------------------------------------------------- */
+
+/* The library and the name in it that --kernel asks for. */
+typedef struct cli_kernel {
+  const char *path; /* NULL: the built-in kernels */
+  char room[4096];
+  const char *name;
+  const char *device; /* NULL: whatever the library is for */
+  gck_library *library;
+} cli_kernel;
+
+/* Reads --kernel and --device; the library is not opened yet. */
+GCK_MUST_USE gck_status cli_choose_kernel(const cli_options *o, cli_kernel *k, gck_diag *diag);
 
 /* ---- a report on its way (trial.c) --------------------------------------------------------------------------- */
 

@@ -106,7 +106,8 @@ static gck_status fill(gck_library *library, gck_diag *diag)
 {
   gck_status status = load(library, diag);
   if (status == GCK_OK) status = ask_table(library, diag);
-  if (status == GCK_OK) status = gck_kernel_table_check(library->path, library->table, library->count, library->stand_in, diag);
+  if (status == GCK_OK)
+    status = gck_kernel_table_check(library->path, library->table, library->count, library->stand_in, diag);
   if (status != GCK_OK) return status;
   library->stays = (devices_of(library) & GCK_ABI_CUDA) != 0;
   return check_devices(library, diag);
