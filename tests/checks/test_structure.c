@@ -56,9 +56,9 @@ static void expect_sound(const char *line)
   }
 }
 
-static void expect_fault(const char *kernel, const char *line, const char *words)
+static void expect_fault_from(int first, const char *kernel, const char *line, const char *words)
 {
-  for (int k = 0; k < 3; k++) {
+  for (int k = first; k < 3; k++) {
     char whole[160];
     trial t;
     (void)snprintf(whole, sizeof whole, "%s dtype=%s seed=5 gen=1", line, types[k]);
@@ -67,6 +67,17 @@ static void expect_fault(const char *kernel, const char *line, const char *words
     plant_says(&t.report.run[0], words);
     done(&t);
   }
+}
+
+static void expect_fault(const char *kernel, const char *line, const char *words)
+{
+  expect_fault_from(0, kernel, line, words);
+}
+
+/* Known cotangents are worked out in double and not held against kernels that compute in it. */
+static void expect_known_cotangent(const char *kernel, const char *line, const char *words)
+{
+  expect_fault_from(1, kernel, line, words);
 }
 
 static void sound_kernels_pass_in_every_type(void **state)
@@ -87,8 +98,8 @@ static void a_missing_term_loses_a_sum_and_a_known_cotangent(void **state)
 {
   (void)state;
   expect_fault("missing", "softmax rows=9 cols=31", "each row of dx sums to 0");
-  expect_fault("missing", "softmax rows=9 cols=31", "dy = 1 gives dx = 0, but");
-  expect_fault("missing", "layernorm rows=9 cols=31", "dy = xhat/w gives dx = eps/(var + eps)/s xhat, but");
+  expect_known_cotangent("missing", "softmax rows=9 cols=31", "dy = 1 gives dx = 0, but");
+  expect_known_cotangent("missing", "layernorm rows=9 cols=31", "dy = xhat/w gives dx = eps/(var + eps)/s xhat, but");
   expect_fault("missing", "layernorm rows=9 cols=31", "is not J = (I - 1 1^T/d - xhat xhat^T/d) diag(w)/s");
 }
 
