@@ -56,6 +56,7 @@ static bool explains(const checks_suspicion *s, int64_t i, double value, double 
   checks_target wrong = right;
   wrong.value = value;
   wrong.low = 0;
+  wrong.either = false;
   double before = checks_error(s->store, s->y[i], right);
   double after = checks_error(s->store, s->y[i], wrong);
   double size = after / (right.allowed + right.own + 0x1p-60 * fabs(right.value));

@@ -18,6 +18,7 @@ static checks_target changed(const checks_suspicion *s, candidate c, int64_t i)
 {
   checks_target t = checks_target_of(s->e, i);
   double grown = fmax(1.0, fabs(c.scale));
+  t.either = false;
   t.value *= c.scale;
   t.low *= c.scale;
   if (c.term >= 0) {
@@ -219,12 +220,23 @@ static bool diagnose_mixture(const checks_suspicion *s, checks_diagnosis *d)
   return true;
 }
 
+/* Where the right gradient holds exact zeros of its own, a wrong one is more likely a rule's other answer than a store
+ * that was skipped. */
+static bool zero_is_an_answer(const checks_suspicion *s)
+{
+  for (int64_t i = 0; i < s->tally->count; i++)
+    if (s->e->value[i] == 0 && s->e->allowed[i] == 0) return all_failed(s, is_zero);
+  return false;
+}
+
 gck_status checks_diagnose(const checks_suspicion *s, checks_diagnosis *d, gck_diag *diag)
 {
   *d = (checks_diagnosis){"", "", {NULL, NULL}};
-  if (s->tally->failed == 0 || diagnose_class(s, d) || diagnose_sign(s, d)) return GCK_OK;
+  bool late = zero_is_an_answer(s);
+  if (s->tally->failed == 0 || (!late && diagnose_class(s, d)) || diagnose_sign(s, d)) return GCK_OK;
   gck_status st = diagnose_suspects(s, d, diag);
   if (st != GCK_OK || d->text[0] != '\0') return st;
+  if (late && diagnose_class(s, d)) return GCK_OK;
   if (diagnose_terms(s, d) || diagnose_scale(s, d)) return GCK_OK;
   (void)diagnose_mixture(s, d);
   return GCK_OK;

@@ -4,6 +4,7 @@
  * a bare step size. docs/checks.md has the bounds. */
 #include "checks/exhibits.h"
 #include "checks/facts.h"
+#include "checks/flat.h"
 #include "checks/probe.h"
 #include "checks/subject.h"
 #include "checks/table.h"
@@ -154,6 +155,11 @@ static double launch_size(const gck_case *c)
   return total;
 }
 
+static bool is_rule(const trial *t)
+{
+  return t->g->c.op->tensors[t->gradient].derivative != GCK_DERIVATIVE_TRUE;
+}
+
 static void plan(trial *t)
 {
   double each = launch_size(&t->g->c) * 2 * CHECKS_LEVELS;
@@ -161,7 +167,7 @@ static void plan(trial *t)
   t->colours = t->probe.colours.colours;
   if ((double)t->colours <= affordable) return;
   t->colours = affordable > DIRECTIONS ? (int64_t)affordable - DIRECTIONS : 1;
-  t->directions = DIRECTIONS;
+  t->directions = is_rule(t) ? 0 : DIRECTIONS; /* steps of many elements together are no statement on any */
 }
 
 static gck_status allocate(trial *t, gck_diag *diag)
@@ -241,7 +247,7 @@ static claim claim_of_direction(const trial *t, int64_t which, int64_t group)
   return sum;
 }
 
-static void judge_slot(trial *t, int64_t slot, claim c)
+static checks_ladder ladder_at(const trial *t, int64_t slot)
 {
   checks_ladder ladder;
   for (int k = 0; k < CHECKS_LEVELS; k++) {
@@ -249,6 +255,12 @@ static void judge_slot(trial *t, int64_t slot, claim c)
     ladder.rounding[k] = t->level[k].rounding[slot];
     ladder.jump[k] = t->level[k].jump[slot];
   }
+  return ladder;
+}
+
+static void judge_slot(trial *t, int64_t slot, claim c)
+{
+  checks_ladder ladder = ladder_at(t, slot);
   checks_derivative d = checks_extrapolate(&ladder);
   int64_t groups = t->probe.colours.groups;
   bool element = slot < t->colours * groups;
@@ -290,15 +302,23 @@ static void judge_slots(trial *t)
   }
 }
 
+/* Where the gradient is a rule there is nothing to compare it with, but the forward to look at. */
+static gck_status judge_rule(trial *t, gck_check_record *record, gck_diag *diag)
+{
+  int64_t groups = t->probe.colours.groups;
+  checks_flatness f = {.c = &t->g->c, .gradient = t->gradient, .mark = t->mark, .worst = -1};
+  for (int64_t slot = 0; slot < t->slots; slot++) {
+    checks_ladder ladder = ladder_at(t, slot);
+    checks_flatness_add(&f, &ladder, checks_probe_element(&t->probe, colour_at(t, slot / groups), slot % groups));
+  }
+  return checks_flatness_tell(&f, record, diag);
+}
+
 /* ---- telling ---------------------------------------------------------------------------------------------------- */
 
 static double value_at(const trial *t, int64_t slot, double *error)
 {
-  checks_ladder ladder = {0};
-  for (int k = 0; k < CHECKS_LEVELS; k++) {
-    ladder.central[k] = t->level[k].central[slot];
-    ladder.rounding[k] = t->level[k].rounding[slot];
-  }
+  checks_ladder ladder = ladder_at(t, slot);
   checks_derivative d = checks_extrapolate(&ladder);
   *error = d.error;
   return d.value;
@@ -367,12 +387,7 @@ static gck_status add_remark(const trial *t, gck_check_record *record, gck_diag 
     used += snprintf(text + used, sizeof text - (size_t)used, " and %lld random directions", (long long)t->directions);
   if (t->kinks > 0 && used > 0 && (size_t)used < sizeof text)
     (void)snprintf(text + used, sizeof text - (size_t)used, ", %lld at a kink left out", (long long)t->kinks);
-  if (record->reason == NULL) return gck_record_text(&record->reason, diag, "%s", text);
-  char *before = record->reason;
-  record->reason = NULL;
-  gck_status st = gck_record_text(&record->reason, diag, "%s; %s", before, text);
-  free(before);
-  return st;
+  return gck_record_more(&record->reason, diag, text);
 }
 
 static bool too_coarse(const trial *t)
@@ -471,6 +486,7 @@ static gck_status try_input(trial *t, const gck_subject *s, bool curve, gck_chec
   if (st == GCK_OK) st = gck_tensor_doubles(&t->g->result[t->gradient], &t->vjp, diag);
   if (st == GCK_OK) st = push_all(t, diag);
   if (st != GCK_OK) return st;
+  if (is_rule(t)) return judge_rule(t, record, diag);
   judge_slots(t);
   const gck_problem *p = t->g->borrowed ? &s->problem : &t->g->problem;
   st = conclude(t, checks_zero_fact(&t->g->c, p, t->gradient), record, diag);
@@ -511,7 +527,8 @@ static gck_status compare_all(const ground *g, gck_subject *s, const gck_options
   bool curve = true;
   int count = gck_op_tensor_count(g->c.op);
   for (int t = 0; st == GCK_OK && t < count; t++) {
-    bool wanted = g->c.present[t] && g->c.op->tensors[t].role == GCK_ROLE_GRADIENT;
+    const gck_tensor_spec *spec = &g->c.op->tensors[t];
+    bool wanted = g->c.present[t] && spec->role == GCK_ROLE_GRADIENT && spec->derivative != GCK_DERIVATIVE_RULE;
     if (!wanted || g->result[t].dtype == GCK_DTYPE_NONE) continue;
     st = compare_gradient(g, s, o, t, curve, record, diag);
     curve = false;

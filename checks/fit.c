@@ -26,7 +26,8 @@ static double weight_of(checks_store store, const gck_expected *e, int64_t i)
 
 static bool usable(const double *y, const gck_expected *e, int64_t i)
 {
-  bool good = isfinite(y[i]) && isfinite(e->value[i]) && isfinite(e->allowed[i]) && isfinite(e->own[i]);
+  bool good = !checks_target_of(e, i).either && isfinite(y[i]) && isfinite(e->value[i]) && isfinite(e->allowed[i]) &&
+              isfinite(e->own[i]);
   for (int k = 0; good && k < e->term_count; k++)
     good = isfinite(e->term[k][i]);
   return good;

@@ -43,6 +43,16 @@ gck_status gck_record_note(gck_report *report, gck_diag *diag, const char *forma
   return GCK_OK;
 }
 
+gck_status gck_record_more(char **slot, gck_diag *diag, const char *text)
+{
+  char *before = *slot;
+  if (before == NULL) return gck_record_text(slot, diag, "%s", text);
+  *slot = NULL;
+  gck_status st = gck_record_text(slot, diag, "%s; %s", before, text);
+  free(before);
+  return st;
+}
+
 /* Room for one more zeroed entry of `size` bytes: capacities are the powers of two, so none need be kept. */
 static void *append(void **array, size_t *count, size_t size)
 {

@@ -133,6 +133,8 @@ typedef struct gck_report {
 
 /* Builders; every string is copied. All return GCK_E_MEMORY when they cannot. */
 GCK_MUST_USE gck_status gck_record_text(char **slot, gck_diag *diag, const char *format, ...) GCK_PRINTF(3, 4);
+/* Appends to what is there, after "; ". */
+GCK_MUST_USE gck_status gck_record_more(char **slot, gck_diag *diag, const char *text);
 /* Appends an empty finding / exhibit / check / gradient / run; the pointer is valid until the next append. */
 gck_finding *gck_record_finding(gck_check_record *check);
 gck_exhibit *gck_record_exhibit(gck_check_record *check, gck_exhibit_kind kind, const char *title);

@@ -24,3 +24,11 @@ checks_derivative checks_extrapolate(const checks_ladder *l)
   out.kink = l->jump[2] > noise && l->jump[2] > 0.5 * l->jump[0];
   return out;
 }
+
+/* A step of height j gives j/2h, twice as much for half the step; a slope gives the same again. */
+checks_rise checks_rise_of(const checks_ladder *l)
+{
+  double coarse = fabs(l->central[CHECKS_LEVELS - 2]), fine = fabs(l->central[CHECKS_LEVELS - 1]);
+  if (fine == 0) return CHECKS_FLAT;
+  return fine > 1.5 * coarse ? CHECKS_STEP : CHECKS_SLOPED;
+}

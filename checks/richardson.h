@@ -20,4 +20,10 @@ typedef struct checks_derivative {
 
 checks_derivative checks_extrapolate(const checks_ladder *l);
 
+/* What a function without a derivative worth having does within the finest step: nothing, jump, or (it should not)
+ * rise like any other. */
+typedef enum checks_rise { CHECKS_FLAT, CHECKS_STEP, CHECKS_SLOPED } checks_rise;
+
+checks_rise checks_rise_of(const checks_ladder *l);
+
 #endif

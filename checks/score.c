@@ -12,7 +12,10 @@ checks_store checks_store_of(gck_dtype dtype, const gck_declaration *declaration
 
 checks_target checks_target_of(const gck_expected *e, int64_t i)
 {
-  return (checks_target){.value = e->value[i], .low = e->low[i], .own = e->own[i], .allowed = e->allowed[i]};
+  checks_target t = {.value = e->value[i], .low = e->low[i], .own = e->own[i], .allowed = e->allowed[i]};
+  t.either = e->other != NULL && !isnan(e->other[i]);
+  if (t.either) t.other = e->other[i];
+  return t;
 }
 
 bool checks_defined(checks_target t)
@@ -29,12 +32,19 @@ static double error_truncated(checks_store s, double y, checks_target t)
   return gck_dtype_distance(s.dtype, y, t.value - copysign(half, y == 0 ? t.value : y), t.low);
 }
 
-double checks_error(checks_store s, double y, checks_target t)
+static double error_of_one(checks_store s, double y, checks_target t)
 {
   if (isnan(t.value)) return isnan(y) ? 0.0 : NAN;
   if (s.flush && y == 0 && fabs(t.value) < gck_dtype_format(s.dtype)->min_normal) return 0.0;
   if (s.truncate && isfinite(y) && isfinite(t.value)) return error_truncated(s, y, t);
   return gck_dtype_distance(s.dtype, y, t.value, t.low);
+}
+
+double checks_error(checks_store s, double y, checks_target t)
+{
+  double error = error_of_one(s, y, t);
+  if (!t.either || error == 0) return error;
+  return fmin(error, error_of_one(s, y, (checks_target){.value = t.other, .own = t.own, .allowed = t.allowed}));
 }
 
 bool checks_passes(double err, checks_target t)
@@ -50,7 +60,7 @@ double checks_score(double err, checks_target t)
 
 double checks_ulps(gck_dtype dtype, double y, checks_target t)
 {
-  if (y == t.value || (isnan(y) && isnan(t.value))) return 0;
+  if (y == t.value || (isnan(y) && isnan(t.value)) || (t.either && y == t.other)) return 0;
   double gap = gck_dtype_gap(dtype, t.value);
   return fabs((y - t.value) - t.low) / gap;
 }

@@ -18,11 +18,14 @@ checks_store checks_store_of(gck_dtype dtype, const gck_declaration *declaration
 /* What one element must be: the reference before any store. */
 typedef struct checks_target {
   double value, low, own, allowed;
+  bool either;  /* another answer is as right, … */
+  double other; /* … this one */
 } checks_target;
 
 checks_target checks_target_of(const gck_expected *e, int64_t i);
 
-/* Distance from the target to the rounding cell of y; 0 inside, NaN where the classes disagree over NaN. */
+/* Distance from the target (the nearer of two answers) to the rounding cell of y; 0 inside, NaN where the classes
+ * disagree over NaN. */
 double checks_error(checks_store store, double y, checks_target t);
 
 /* The element has an answer: its allowance is finite, or it is NaN by a rule. */

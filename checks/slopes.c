@@ -1,6 +1,7 @@
 /* Rows, slopes, and Student's t over them. checks/bias.c says why. */
 #include "checks/slopes.h"
 #include "checks/place.h"
+#include "checks/score.h"
 #include "checks/student.h"
 
 #include <math.h>
@@ -132,9 +133,10 @@ typedef struct sums {
   int64_t groups;
 } sums;
 
-/* Only elements that both sides give as ordinary numbers, in range. */
+/* Only elements that both sides give as ordinary numbers, in range, and that have one answer. */
 static bool usable(const gck_expected *e, int64_t i, double y)
 {
+  if (checks_target_of(e, i).either) return false;
   return isfinite(y) && isfinite(e->value[i]) && isfinite(e->allowed[i]) && isfinite(e->own[i]);
 }
 

@@ -28,7 +28,8 @@ typedef enum bend_kind {
   BEND_INTEGERS,       /* nearest integer of 2·value, in low … high */
   BEND_NONZERO,        /* nearest integer of 2·value, in low … high, 1 for 0 */
   BEND_FLOOR_VARIANCE, /* row := z·√(floor·2^k), k in low … high */
-  BEND_HIDE_ROWS       /* mask: every third row is hidden whole */
+  BEND_HIDE_ROWS,      /* mask: every third row is hidden whole */
+  BEND_NOT_FINITE      /* one element in `low` is NaN, +Inf or −Inf */
 } bend_kind;
 
 struct gck_bend {
@@ -191,6 +192,16 @@ static void hide_rows(const bent *b)
       b->v[i * b->n + j] = hidden;
 }
 
+/* The first element stays a number, so that not all of a small tensor goes. */
+static void not_finite(const bent *b, const struct gck_bend *s)
+{
+  static const double classes[] = {NAN, INFINITY, -INFINITY};
+  const gck_stream stream = stream_of(b, "class");
+  for (int64_t k = 1; k < b->rows * b->n; k++)
+    if (gck_random_below(stream, (uint64_t)(2 * k), (uint64_t)s->low) == 0)
+      b->v[k] = classes[gck_random_below(stream, (uint64_t)(2 * k + 1), 3)];
+}
+
 static void take_step(const bent *b, const struct gck_bend *s)
 {
   switch (s->kind) {
@@ -230,6 +241,9 @@ static void take_step(const bent *b, const struct gck_bend *s)
   case BEND_HIDE_ROWS:
     hide_rows(b);
     return;
+  case BEND_NOT_FINITE:
+    not_finite(b, s);
+    return;
   }
 }
 
@@ -267,6 +281,8 @@ static const gck_family family[] = {
     {"near-eps", "rows whose variance is eps/16 to 16 eps", STEPS({BEND_FLOOR_VARIANCE, TARGET_FLOORED, 0, -4, 4})},
     {"hidden-rows", "every third row is masked whole (needs a mask)",
      STEPS({BEND_HIDE_ROWS, GCK_NATURE_MASK, 0, 0, 0})},
+    {"not-finite", "one element in eight is NaN or infinite (where a policy answers that)",
+     STEPS({BEND_NOT_FINITE, GCK_NATURE_ANY_CLASS, 0, 8, 0})},
 };
 
 enum { FAMILY_COUNT = sizeof family / sizeof *family };
@@ -274,10 +290,10 @@ enum { FAMILY_COUNT = sizeof family / sizeof *family };
 const gck_family *const *gck_families(void)
 {
   static const gck_family *const all[FAMILY_COUNT + 1] = {
-      &family[0], &family[1], &family[2], &family[3], &family[4],  &family[5],
-      &family[6], &family[7], &family[8], &family[9], &family[10], &family[11],
+      &family[0], &family[1], &family[2], &family[3],  &family[4],  &family[5],  &family[6],
+      &family[7], &family[8], &family[9], &family[10], &family[11], &family[12],
   };
-  _Static_assert(FAMILY_COUNT == 12, "list every family here");
+  _Static_assert(FAMILY_COUNT == 13, "list every family here");
   return all;
 }
 

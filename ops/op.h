@@ -72,12 +72,21 @@ typedef enum gck_draw {
   GCK_DRAW_OP,            /* the op's own `draw` fills it */
 } gck_draw;
 
+/* What a gradient is to the forward. A rounding has no derivative worth having: its gradient is a rule that stands in
+ * for one, and the reference is that rule. */
+typedef enum gck_derivative {
+  GCK_DERIVATIVE_TRUE, /* the forward's derivative: finite differences must agree */
+  GCK_DERIVATIVE_FLAT, /* a rule, where the forward's own derivative is zero almost everywhere: differences must be 0 */
+  GCK_DERIVATIVE_RULE  /* a rule that is neither: differences cannot say anything about it */
+} gck_derivative;
+
 /* What a tensor's values are to the op: value families choose by these bits what they bend (ops/families.c). */
 typedef enum gck_nature {
   GCK_NATURE_DATA = 1,   /* rows of the last axis are what the op works on */
   GCK_NATURE_LOGITS = 2, /* … and they are exponentiated */
   GCK_NATURE_PARAMETER = 4,
-  GCK_NATURE_MASK = 8
+  GCK_NATURE_MASK = 8,
+  GCK_NATURE_ANY_CLASS = 16 /* NaN and ±Inf are answered by policy, element by element */
 } gck_nature;
 
 /* Conditions (`when`, `other_when`, …) are blank-separated clauses that must all hold: "flag" (it is yes),
@@ -87,15 +96,16 @@ typedef struct gck_tensor_spec {
   gck_role role;
   const char *of; /* gradient and cotangent: the tensor it belongs to */
   /* Default shape, blank-separated: size attributes ("rows cols"), one plus a number ("B+1"), numbers, or "*" for an
-   * extent that `resolve` fills; "" for a scalar. */
+   * extent that `resolve` fills; "" for a scalar, "..." for any number of extents that `resolve` fills. */
   const char *dims;
   const char *other_when; /* where this "word=value" (or flag) holds, … */
   const char *other_dims; /* … the shape is this instead ("N K" where weight_layout=nk) */
   gck_dtype_rule dtype;
-  const char *when; /* present only where this holds; NULL: always */
-  bool readback;    /* output or saved: vjp may read it back in its stored type (semantics, section 1) */
-  bool accumulates; /* gradient: the accumulate contract is offered */
-  bool vjp_ignores; /* input: no gradient depends on it beyond what is saved (a bias; softmax's x, given y) */
+  const char *when;          /* present only where this holds; NULL: always */
+  bool readback;             /* output or saved: vjp may read it back in its stored type (semantics, section 1) */
+  bool accumulates;          /* gradient: the accumulate contract is offered */
+  bool vjp_ignores;          /* input: no gradient depends on it beyond what is saved (a bias; softmax's x, given y) */
+  gck_derivative derivative; /* gradient */
   gck_draw draw;
   double mean, spread;
   const char *range; /* GCK_DRAW_INDEX: the size attribute that bounds it */

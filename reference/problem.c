@@ -80,8 +80,21 @@ gck_status gck_expected_make(gck_expected *e, int64_t count, int terms, gck_diag
                   (long long)count);
 }
 
+gck_status gck_expected_make_other(gck_expected *e, gck_diag *diag)
+{
+  e->other = zeros(e->count);
+  if (e->other == NULL) {
+    return gck_fail(diag, GCK_E_MEMORY, "reference", "choose smaller sizes", "no room for %lld second answers",
+                    (long long)e->count);
+  }
+  for (int64_t i = 0; i < e->count; i++)
+    e->other[i] = NAN;
+  return GCK_OK;
+}
+
 void gck_expected_free(gck_expected *e)
 {
+  free(e->other);
   free(e->value);
   free(e->low);
   free(e->own);

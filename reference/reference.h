@@ -34,12 +34,15 @@ typedef struct gck_expected {
   double *own;
   double *allowed;    /* 0 only for exact facts; infinity: undefined (range) */
   uint8_t *escalated; /* MPFR decided this element */
+  double *other;      /* NULL, or a second answer that is as right as `value`; NaN where there is only one */
   int term_count;
   double *term[GCK_MAX_TERMS]; /* values of the terms, in the descriptor's order; they sum to `value` */
 } gck_expected;
 
 /* Allocates zero-filled arrays for `count` elements and `terms` terms. */
 GCK_MUST_USE gck_status gck_expected_make(gck_expected *e, int64_t count, int terms, gck_diag *diag);
+/* Makes room for second answers; all elements begin with one. */
+GCK_MUST_USE gck_status gck_expected_make_other(gck_expected *e, gck_diag *diag);
 void gck_expected_free(gck_expected *e);
 
 /* A vector of MPFR numbers of one precision. */

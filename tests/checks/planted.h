@@ -79,4 +79,9 @@ static inline const gck_check_record *check_of(const trial *t, const char *name)
   return NULL;
 }
 
+static inline gck_verdict verdict_of(const trial *t, const char *check)
+{
+  return check_of(t, check)->verdict;
+}
+
 #endif

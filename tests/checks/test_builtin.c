@@ -54,11 +54,34 @@ static void options_pass(void **state)
   judge("softmax rows=4 cols=0 seed=9 gen=1");
 }
 
+/* The product of ste_round's options at small unequal sizes; dtypes and grids take turns. */
+static void every_rule_passes(void **state)
+{
+  (void)state;
+  static const char *const rules[] = {"pass-through", "clamp-closed", "clamp-open", "lsq"};
+  static const char *const quotients[] = {"", "quotient=divide", "quotient=reciprocal", "quotient=exact"};
+  static const char *const shapes[] = {"rows=6 cols=35", "rows=6 cols=35 axis=0", "rows=6 cols=35 axis=1",
+                                       "shape=3,5,2,7 axis=1"};
+  static const char *const sums[] = {"", "ds=yes grad_factor=0.125", "dz=yes", "ds=yes dz=yes"};
+  static const char *const types[] = {"f64", "f32", "bf16", "f16"};
+  static const char *const grids[] = {"", "quant_min=0 quant_max=15", "quant_min=-1 quant_max=1"};
+  for (int n = 0; n < 4 * 4 * 4 * 4; n++) {
+    char line[256];
+    (void)snprintf(line, sizeof line, "ste_round %s %s rule=%s %s %s dtype=%s values=%s seed=%d gen=1",
+                   shapes[n / 16 % 4], grids[n % 3], rules[n % 4], quotients[n / 4 % 4], sums[n / 64 % 4],
+                   types[(n / 4 + n) % 4], n % 5 == 4 ? "not-finite" : "normal", 9 + n);
+    judge(line);
+  }
+  judge("ste_round rows=6 cols=35 axis=0 ds=yes dz=yes dtype=bf16 dtype.scale=bf16 dtype.ds=bf16 dtype.dz=bf16 seed=9");
+  judge("ste_round rows=6 cols=35 axis=1 ds=yes dtype=f16 dtype.scale=f16 dtype.ds=f16 seed=9 gen=1");
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_type_and_odd_sizes_pass),
       cmocka_unit_test(options_pass),
+      cmocka_unit_test(every_rule_passes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

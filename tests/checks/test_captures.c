@@ -62,6 +62,13 @@ static void layernorm_captures_score_below_a_quarter(void **state)
   }
 }
 
+static void ste_round_captures_are_the_rule_to_the_bit(void **state)
+{
+  (void)state;
+  expect("ste_round_per_tensor", NULL, GCK_PASS, 1e-300);
+  expect("ste_round_per_channel", NULL, GCK_PASS, 1e-300);
+}
+
 static void wide_softmax_captures_score_below_a_tenth(void **state)
 {
   (void)state;
@@ -260,6 +267,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layernorm_captures_score_below_a_quarter),
+      cmocka_unit_test(ste_round_captures_are_the_rule_to_the_bit),
       cmocka_unit_test(wide_softmax_captures_score_below_a_tenth),
       cmocka_unit_test(narrow_softmax_captures_pass_with_their_intermediate),
       cmocka_unit_test(the_f16_softmax_fails_without_its_intermediate),

@@ -1,53 +1,10 @@
 /* Plug-in kernels judged end to end: each fault is caught by the check that is there for it, and named. */
-#include "plant.h"
-
-typedef struct trial {
-  gck_library *library;
-  gck_runner *runner;
-  gck_case c;
-  gck_report report;
-  gck_diag diag;
-  gck_run *run;
-} trial;
-
-static void ok(trial *t, gck_status st)
-{
-  if (st != GCK_OK) print_error("%s: %s (%s)\n", t->diag.where, t->diag.text, t->diag.hint);
-  assert_int_equal(st, GCK_OK);
-}
+#include "planted.h"
 
 static void judge(trial *t, const char *kernel, const char *line)
 {
-  memset(t, 0, sizeof *t);
-  print_message("kernel %s, case: %s\n", kernel, line);
-  bool changed = false;
-  gck_options o = {.budget_seconds = 5, .seed = 1, .command_words = "--kernel ./mine.so"};
-  ok(t, gck_case_parse(&t->c, line, &t->diag));
-  ok(t, gck_library_open(GCK_CHECK_KERNELS "/layernorm_kernels.so", "cpu", &t->library, &changed, &t->diag));
-  ok(t, gck_runner_open(t->library, "layernorm", kernel, t->c.dtype, &t->runner, &t->diag));
-  ok(t, gck_judge_case(&t->c, t->runner, NULL, &o, &t->report, &t->diag));
-  gck_report_conclude(&t->report);
-  t->run = &t->report.run[0];
-}
-
-static void done(trial *t)
-{
-  gck_report_free(&t->report);
-  gck_runner_close(t->runner);
-  gck_library_close(t->library);
-}
-
-static const gck_check_record *check_of(const trial *t, const char *name)
-{
-  for (size_t i = 0; i < t->run->check_count; i++)
-    if (strcmp(t->run->check[i].name, name) == 0) return &t->run->check[i];
-  fail_msg("no check %s", name);
-  return NULL;
-}
-
-static gck_verdict verdict_of(const trial *t, const char *check)
-{
-  return check_of(t, check)->verdict;
+  judge_on(t, "cpu", GCK_CHECK_KERNELS "/layernorm_kernels.so", kernel, line,
+           (gck_options){.budget_seconds = 5, .command_words = "--kernel ./mine.so"});
 }
 
 static const char f64[] = "layernorm rows=20 cols=24 dtype=f64 seed=5 gen=1";

@@ -51,12 +51,38 @@ static void a_step_across_a_pole_shows_in_the_estimate(void **state)
   assert_true(fabs(d.value - truth) <= d.error);
 }
 
+static double staircase(double x)
+{
+  return floor(x);
+}
+
+static double line(double x)
+{
+  return 3 * x;
+}
+
+static void steps_and_slopes_are_told_apart(void **state)
+{
+  (void)state;
+  checks_ladder l = ladder_of(staircase, 0.5, 0x1p-7);
+  assert_int_equal(checks_rise_of(&l), CHECKS_FLAT);
+  l = ladder_of(staircase, 1, 0x1p-7);
+  assert_int_equal(checks_rise_of(&l), CHECKS_STEP);
+  l = ladder_of(staircase, 1 + 0x1.8p-9, 0x1p-7); /* the step lies outside the finest two points */
+  assert_int_equal(checks_rise_of(&l), CHECKS_FLAT);
+  l = ladder_of(line, 0.5, 0x1p-7);
+  assert_int_equal(checks_rise_of(&l), CHECKS_SLOPED);
+  l = ladder_of(exp, 0.5, 0x1p-7);
+  assert_int_equal(checks_rise_of(&l), CHECKS_SLOPED);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_smooth_derivative_lies_within_its_estimate),
       cmocka_unit_test(a_kink_is_seen),
       cmocka_unit_test(a_step_across_a_pole_shows_in_the_estimate),
+      cmocka_unit_test(steps_and_slopes_are_told_apart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

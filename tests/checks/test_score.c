@@ -107,6 +107,21 @@ static void the_median_counts_zeros(void **state)
   gck_expected_free(&e);
 }
 
+/* Where two answers are right the nearer one counts, and what lies between them is as wrong as anything else. */
+static void either_of_two_answers_passes(void **state)
+{
+  (void)state;
+  checks_store s = {.dtype = GCK_F32};
+  checks_target t = {.value = 0, .either = true, .other = 1.25};
+  assert_true(passes(s, 0, t) && passes(s, 1.25, t));
+  assert_false(passes(s, 0.625, t) || passes(s, -1.25, t) || passes(s, NAN, t) || passes(s, INFINITY, t));
+  t.either = false;
+  assert_false(passes(s, 1.25, t));
+  t = (checks_target){.value = NAN, .either = true, .other = 2};
+  assert_true(passes(s, NAN, t) && passes(s, 2, t));
+  assert_false(passes(s, 0, t));
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -118,6 +133,7 @@ int main(void)
       cmocka_unit_test(a_truncating_store_must_be_declared),
       cmocka_unit_test(flushing_outputs_must_be_declared),
       cmocka_unit_test(the_median_counts_zeros),
+      cmocka_unit_test(either_of_two_answers_passes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

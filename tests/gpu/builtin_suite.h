@@ -8,10 +8,14 @@
 
 /* Not a multiple of any tile, a single row, a single column, more columns than a block has threads, nothing at all. */
 static const char *const suite_lines[] = {
-    "layernorm rows=7 cols=33",         "layernorm rows=1 cols=1025", "layernorm rows=5 cols=1",
-    "layernorm rows=3 cols=70 bias=no", "layernorm rows=0 cols=8",    "layernorm rows=67 cols=130",
-    "softmax rows=7 cols=33",           "softmax rows=1 cols=1025",   "softmax rows=5 cols=1",
-    "softmax rows=3 cols=70 log=yes",   "softmax rows=0 cols=8",      "softmax rows=9 cols=40 mask=additive",
+    "layernorm rows=7 cols=33",       "layernorm rows=1 cols=1025",
+    "layernorm rows=5 cols=1",        "layernorm rows=3 cols=70 bias=no",
+    "layernorm rows=0 cols=8",        "layernorm rows=67 cols=130",
+    "softmax rows=7 cols=33",         "softmax rows=1 cols=1025",
+    "softmax rows=5 cols=1",          "softmax rows=3 cols=70 log=yes",
+    "softmax rows=0 cols=8",          "softmax rows=9 cols=40 mask=additive",
+    "ste_round rows=7 cols=33",       "ste_round shape=3,5,7 axis=1 ds=yes dz=yes",
+    "ste_round rows=0 cols=8 ds=yes",
 };
 static const char *const suite_dtypes[] = {"f64", "f32", "bf16", "f16"};
 

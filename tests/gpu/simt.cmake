@@ -6,7 +6,7 @@ foreach(name test_simt test_simt_faults test_simt_orders test_simt_float16)
   set_tests_properties(gpu.${name} PROPERTIES LABELS unit TIMEOUT 120)
 endforeach()
 
-foreach(name test_kernels_layernorm test_kernels_softmax)
+foreach(name test_kernels_layernorm test_kernels_softmax test_kernels_ste_round)
   add_executable(${name} ${CMAKE_CURRENT_LIST_DIR}/${name}.cpp)
   target_link_libraries(${name} PRIVATE gck_flags gck_core outside_cmocka ${CMAKE_DL_LIBS})
   target_compile_definitions(${name} PRIVATE GCK_HOST_KERNELS="$<TARGET_FILE:gradcheck-host>")

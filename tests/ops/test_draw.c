@@ -391,6 +391,20 @@ static void family_does(const char *op, const char *family, claim does)
   }
 }
 
+/* One in eight, all three classes, and numbers between them. */
+static bool not_finite(const drawn *d)
+{
+  int64_t nan = 0, above = 0, below = 0;
+  const int64_t count = gck_tensor_count(of(d, "x"));
+  for (int64_t i = 0; i < count; i++) {
+    const double v = at(d, "x", i);
+    nan += isnan(v);
+    above += v > 0 && isinf(v);
+    below += v < 0 && isinf(v);
+  }
+  return nan > count / 50 && above > count / 50 && below > count / 50 && nan + above + below < count / 4;
+}
+
 static void families_do_what_they_say(void **state)
 {
   (void)state;
@@ -408,6 +422,7 @@ static void families_do_what_they_say(void **state)
   family_does("layernorm", "small-integers", small_integers);
   family_does("softmax", "small-integers", small_integers);
   family_does("layernorm", "near-eps", near_eps);
+  family_does("ste_round", "not-finite", not_finite);
 }
 
 /* No family may be left without a claim above (hidden-rows has its own test). */
@@ -417,7 +432,7 @@ static void families_are_all_claimed(void **state)
   int count = 0;
   while (gck_families()[count] != NULL)
     count++;
-  assert_int_equal(count, 12);
+  assert_int_equal(count, 13);
   for (int k = 0; k < count; k++)
     assert_ptr_equal(gck_family_find(gck_families()[k]->name), gck_families()[k]);
   assert_null(gck_family_find("ordinary"));

@@ -98,6 +98,19 @@ static void softmax_double_lies_within_own(void **state)
   report("softmax", &all);
 }
 
+/* dx is exact or it is wrong; ds and dz have radii. */
+static void ste_round_double_lies_within_own(void **state)
+{
+  (void)state;
+  tally all = {.shrink = 1.0};
+  trust_ste_round(&(trust_draw){.seed = SEED, .rounds = 8, .max_rows = 40, .max_cols = 90}, check_case, &all);
+  check_case("ste_round rows=40 cols=2000 ds=yes dz=yes dtype=f64 seed=1 gen=1", &all);
+  check_case("ste_round rows=3 cols=40 ds=yes values=near-max dtype=f32 seed=2 gen=1", &all);
+  check_case("ste_round shape=3,4,5,6 axis=2 ds=yes dz=yes quant_min=-2147483648 quant_max=2147483647 seed=2 gen=1",
+             &all);
+  report("ste_round", &all);
+}
+
 /* A radius of a hundredth must be caught, or the bound is so wide that this test proves little. */
 static void a_radius_a_hundred_times_too_small_is_seen(void **state)
 {
@@ -115,6 +128,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layernorm_double_lies_within_own),
       cmocka_unit_test(softmax_double_lies_within_own),
+      cmocka_unit_test(ste_round_double_lies_within_own),
       cmocka_unit_test(a_radius_a_hundred_times_too_small_is_seen),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

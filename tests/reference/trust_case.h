@@ -141,4 +141,26 @@ static inline void trust_softmax(const trust_draw *d, trust_visit visit, void *u
   }
 }
 
+static inline void trust_ste_round(const trust_draw *d, trust_visit visit, void *user)
+{
+  static const char *const families[] = {"normal",          "wide-range",    "small-integers", "not-finite",
+                                         "massive-channel", "constant-rows", "subnormal"};
+  static const char *const rules[] = {"pass-through", "clamp-closed", "clamp-open", "lsq"};
+  static const char *const quotients[] = {"", "quotient=divide", "quotient=reciprocal", "quotient=exact"};
+  static const char *const grids[] = {"", "quant_min=0 quant_max=15 grad_factor=0.0625", "quant_min=-1 quant_max=1"};
+  static const char *const axes[] = {"", "axis=0", "axis=1"};
+  uint64_t at = 0;
+  for (int round = 0; round < d->rounds; round++) {
+    for (int rule = 0; rule < 4; rule++) {
+      for (int quotient = 0; quotient < 4; quotient++) {
+        char tail[256], line[512];
+        trust_tail(d, &at, tail, sizeof tail, families, 7);
+        (void)snprintf(line, sizeof line, "ste_round %s %s ds=yes dz=yes rule=%s %s %s", axes[trust_below(d, &at, 3)],
+                       grids[trust_below(d, &at, 3)], rules[rule], quotients[quotient], tail);
+        visit(line, user);
+      }
+    }
+  }
+}
+
 #endif
