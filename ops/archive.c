@@ -141,7 +141,6 @@ static gck_status take_shape(fit *f, const gck_tensor_spec *spec, const gck_tens
   const char *wanted = other ? spec->other_dims : spec->dims, *dims = wanted;
   char name[GCK_NAME_BYTES];
   int rank = 0;
-  if (strcmp(wanted, OPS_ANY_SHAPE) == 0) return GCK_OK; /* compared with the resolved shape later */
   while (ops_next_word(&dims, name, sizeof name))
     rank++;
   if (rank != tensor->rank && f->c->op->infer != NULL) return GCK_OK; /* lists of extents: compared when resolved */

@@ -96,7 +96,7 @@ typedef struct gck_tensor_spec {
   gck_role role;
   const char *of; /* gradient and cotangent: the tensor it belongs to */
   /* Default shape, blank-separated: size attributes ("rows cols"), one plus a number ("B+1"), numbers, or "*" for an
-   * extent that `resolve` fills; "" for a scalar, "..." for any number of extents that `resolve` fills. */
+   * extent that `resolve` fills; "" for a scalar. */
   const char *dims;
   const char *other_when; /* where this "word=value" (or flag) holds, … */
   const char *other_dims; /* … the shape is this instead ("N K" where weight_layout=nk) */

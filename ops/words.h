@@ -36,9 +36,6 @@ typedef struct ops_extent {
 } ops_extent;
 bool ops_parse_extent(const gck_op *op, const char *word, ops_extent *extent);
 
-/* Dims that say nothing about the shape, not even the rank: the op's resolve does. */
-#define OPS_ANY_SHAPE "..."
-
 /* "did you mean rows?" or, where nothing is near, "one of: rows, cols, …" into `out`. */
 void ops_hint(const char *word, const char *const *words, char *out, size_t bytes);
 
