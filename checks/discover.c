@@ -61,10 +61,10 @@ static gck_status prepare(search *s, gck_diag *diag)
   s->map = slices_of(s->c, s->gradient);
   s->n = s->units.map.inside;
   if (s->n < 1 || !s->map.sliced || s->map.inside != s->n || s->n > CHECKS_MATRIX_MAX)
-    return gck_fail(diag, GCK_E_UNSUPPORTED, "structure", "choose sizes so that one slice has 2 to 64 elements",
+    return gck_fail(diag, GCK_E_WORDS, "structure", "choose sizes so that one slice has 2 to 64 elements",
                     "one slice's Jacobian is not square, or larger than %d", CHECKS_MATRIX_MAX);
   if (s->map.slices < GCK_DISCOVERY_SLICES)
-    return gck_fail(diag, GCK_E_UNSUPPORTED, "structure", "rows=3", "it takes %d generic slices, this case has %lld",
+    return gck_fail(diag, GCK_E_WORDS, "structure", "rows=3", "it takes %d generic slices, this case has %lld",
                     GCK_DISCOVERY_SLICES, (long long)s->map.slices);
   for (int k = 0; st == GCK_OK && k < GCK_DISCOVERY_SLICES; k++) {
     st = checks_matrix_make(&s->j[k], s->n, s->n, diag);

@@ -14,7 +14,8 @@ typedef struct gck_discovery {
 } gck_discovery;
 
 /* Runs the kernel under unit cotangents of the case's first gradient and cotangent. Three slices at least: what they do
- * not share is no shape. GCK_E_UNSUPPORTED where the Jacobian is not square or too large, or the kernel declines. */
+ * not share is no shape. GCK_E_WORDS where the Jacobian is not square or too large, GCK_E_UNSUPPORTED where the kernel
+ * declines. */
 GCK_MUST_USE gck_status gck_discover(const gck_case *c, gck_runner *runner, gck_discovery *out, gck_diag *diag);
 
 #endif

@@ -59,6 +59,7 @@ typedef struct cli_options {
   const char *html, *json, *junit, *markdown;
   const char *expect; /* a file of known failures */
   bool replace, quiet, verbose, help;
+  bool jacobian;                    /* explain: the cost of its two directions */
   gck_declaration declaration;      /* what was said on the command line */
   const char *words[CLI_MAX_WORDS]; /* what is no option, in order */
   int word_count;
@@ -66,7 +67,7 @@ typedef struct cli_options {
 } cli_options;
 
 /* Which of the options a subcommand takes: report files, --kernel and what goes with it, words of a declaration,
- * --check, --suite, and what every subcommand with verdicts has. */
+ * --check, --suite, --jacobian, and what every subcommand with verdicts has. */
 enum {
   CLI_TAKES_FILES = 1,
   CLI_TAKES_KERNEL = 2,
@@ -74,6 +75,7 @@ enum {
   CLI_TAKES_CHECKS = 8,
   CLI_TAKES_VERDICTS = 16,
   CLI_TAKES_SUITE = 32,
+  CLI_TAKES_JACOBIAN = 64,
   CLI_TAKES_REPORTS = CLI_TAKES_FILES | CLI_TAKES_VERDICTS
 };
 
@@ -109,6 +111,11 @@ typedef struct cli_kernel {
 
 /* Reads --kernel and --device; the library is not opened yet. */
 GCK_MUST_USE gck_status cli_choose_kernel(const cli_options *o, cli_kernel *k, gck_diag *diag);
+
+/* ---- the two directions of a Jacobian (passes.c) ----------------------------------------------------------------- */
+
+/* Forward mode takes a pass for each input, reverse one for each output: both counts, and times on the references. */
+GCK_MUST_USE gck_status cli_explain_passes(const gck_case *c, gck_diag *diag);
 
 /* ---- a report on its way (trial.c) --------------------------------------------------------------------------- */
 
