@@ -231,27 +231,17 @@ static bool too_long(const gck_subject *s, const gck_options *o, int64_t rows, c
 static gck_status add_finding(const gck_subject *s, const checks_ledger *l, int t, gck_check_record *record,
                               gck_diag *diag)
 {
-  int differing = 0;
-  const checks_ledger_line *worst = checks_ledger_worst(l, t, false, &differing);
-  if (worst == NULL) return GCK_OK;
-  gck_finding *f = gck_record_finding(record);
-  if (f == NULL) return gck_fail(diag, GCK_E_MEMORY, "report", NULL, "no memory for a finding");
-  const checks_difference_count *d = &worst->of[t];
-  char ways[1024], size[48];
-  checks_say_ulps(d->ulps, size, sizeof size);
-  checks_say_ways(l, t, ways, sizeof ways);
-  f->size = (double)d->elements;
-  gck_status st = gck_record_text(&f->where, diag, "%s", d->first);
-  if (st == GCK_OK)
-    st = gck_record_text(&f->what, diag,
-                         "%s of a row depends on its batch, which was promised not to be: %" PRId64
-                         " elements differ %s (%s, first %s of that batch); %d of %d batches: %s",
-                         s->c->op->tensors[t].name, d->elements, size, worst->how, d->first, differing,
-                         checks_ledger_runs(l), ways);
-  if (st == GCK_OK)
-    st = gck_record_text(&f->advice, diag,
+  checks_story y;
+  gck_status st = checks_ledger_story(l, t, record, &y, diag);
+  if (st != GCK_OK || y.finding == NULL) return st;
+  st = gck_record_text(&y.finding->what, diag,
+                       "%s of a row depends on its batch, which was promised not to be: %" PRId64
+                       " elements differ %s (%s, first %s of that batch); %d of %d batches: %s",
+                       s->c->op->tensors[t].name, y.worst->elements, y.size, y.how, y.worst->first, y.differing,
+                       checks_ledger_runs(l), y.ways);
+  if (st != GCK_OK) return st;
+  return gck_record_text(&y.finding->advice, diag,
                          "look for sums whose shape follows the number of rows, or leave out promises=");
-  return st;
 }
 
 static int all_runs(const checks_ledger *l)

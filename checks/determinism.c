@@ -37,29 +37,20 @@ static double runs_to_see(int differing, int runs)
 static gck_status add_finding(const gck_subject *s, const checks_ledger *l, int t, gck_check_record *record,
                               gck_diag *diag)
 {
-  int differing = 0, runs = checks_ledger_runs(l);
-  const checks_ledger_line *worst = checks_ledger_worst(l, t, false, &differing);
-  if (worst == NULL) return GCK_OK;
-  gck_finding *f = gck_record_finding(record);
-  if (f == NULL) return gck_fail(diag, GCK_E_MEMORY, "report", NULL, "no memory for a finding");
-  const checks_difference_count *d = &worst->of[t];
-  char ways[1024], size[48];
-  checks_say_ulps(d->ulps, size, sizeof size);
-  checks_say_ways(l, t, ways, sizeof ways);
-  f->size = (double)d->elements;
-  gck_status st = gck_record_text(&f->where, diag, "%s", d->first);
-  if (st == GCK_OK)
-    st = gck_record_text(&f->what, diag,
-                         "%s is not the same in every run: %" PRId64 " of %" PRId64
-                         " elements differ %s (%s, first %s); %d of %d further runs differ: %s",
-                         s->c->op->tensors[t].name, d->elements, gck_tensor_count(&s->result[t]), size, worst->how,
-                         d->first, differing, runs, ways);
-  if (st == GCK_OK)
-    st = gck_record_text(&f->advice, diag,
+  checks_story y;
+  int runs = checks_ledger_runs(l);
+  gck_status st = checks_ledger_story(l, t, record, &y, diag);
+  if (st != GCK_OK || y.finding == NULL) return st;
+  st = gck_record_text(&y.finding->what, diag,
+                       "%s is not the same in every run: %" PRId64 " of %" PRId64
+                       " elements differ %s (%s, first %s); %d of %d further runs differ: %s",
+                       s->c->op->tensors[t].name, y.worst->elements, gck_tensor_count(&s->result[t]), y.size, y.how,
+                       y.worst->first, y.differing, runs, y.ways);
+  if (st != GCK_OK) return st;
+  return gck_record_text(&y.finding->advice, diag,
                          "look for float atomics, a missing barrier, sums whose order depends on the schedule, memory "
                          "read before it is written; at this rate %.0f such runs show it with 99 %%",
-                         runs_to_see(differing, runs));
-  return st;
+                         runs_to_see(y.differing, runs));
 }
 
 /* The largest probability of a difference that so many runs without one leave open: (1 − p)^n = 1 %. */

@@ -113,7 +113,7 @@ const checks_ledger_line *checks_ledger_worst(const checks_ledger *l, int t, boo
  */
 
 /* "by up to 3 ulp"; no count of ulps leads from a number to a NaN. */
-void checks_say_ulps(int64_t ulps, char *out, size_t bytes)
+static void say_ulps(int64_t ulps, char *out, size_t bytes)
 {
   if (ulps == INT64_MAX)
     (void)snprintf(out, bytes, "between numbers and NaNs");
@@ -191,7 +191,8 @@ gck_status checks_ledger_table(const checks_ledger *l, const gck_op *op, const c
   return st;
 }
 
-void checks_say_ways(const checks_ledger *l, int t, char *out, size_t bytes)
+/* "blocks reversed 1 of 1, threads reversed 2 of 2": the lines under which tensor t differed, excused ones left out. */
+static void say_ways(const checks_ledger *l, int t, char *out, size_t bytes)
 {
   size_t used = 0;
   out[0] = '\0';
@@ -232,4 +233,20 @@ gck_status checks_ledger_failures(const checks_ledger *l, gck_check_record *reco
       st = gck_record_text(&f->what, diag, "it works, and fails here (%s): %s", l->line[k].how, l->line[k].failure);
   }
   return st;
+}
+
+gck_status checks_ledger_story(const checks_ledger *l, int t, gck_check_record *record, checks_story *story,
+                               gck_diag *diag)
+{
+  *story = (checks_story){0};
+  const checks_ledger_line *worst = checks_ledger_worst(l, t, false, &story->differing);
+  if (worst == NULL) return GCK_OK;
+  story->finding = gck_record_finding(record);
+  if (story->finding == NULL) return gck_fail(diag, GCK_E_MEMORY, "report", NULL, "no memory for a finding");
+  story->worst = &worst->of[t];
+  story->how = worst->how;
+  story->finding->size = (double)story->worst->elements;
+  say_ulps(story->worst->ulps, story->size, sizeof story->size);
+  say_ways(l, t, story->ways, sizeof story->ways);
+  return gck_record_text(&story->finding->where, diag, "%s", story->worst->first);
 }

@@ -41,14 +41,20 @@ bool checks_ledger_compare(checks_difference_count *d, const gck_case *c, int t,
 int checks_ledger_runs(const checks_ledger *l);
 int checks_ledger_differing(const checks_ledger *l);
 
-/* "by up to 3 ulp" */
-void checks_say_ulps(int64_t ulps, char *out, size_t bytes);
-
-/* "blocks reversed 1 of 1, threads reversed 2 of 2": the lines under which tensor t differed, excused ones left out. */
-void checks_say_ways(const checks_ledger *l, int t, char *out, size_t bytes);
-
 /* "; not as a graph: …" for what declined, "; promises nothing here, and differs: another alignment". */
 void checks_say_exceptions(const checks_ledger *l, char *out, size_t bytes);
+
+/* What a finding about one tensor says. */
+typedef struct checks_story {
+  gck_finding *finding; /* new, with place and size; NULL: tensor t did not differ, or nowhere that counts */
+  const checks_difference_count *worst;
+  const char *how;           /* where it differed most */
+  int differing;             /* runs */
+  char ways[1024], size[48]; /* all ways; "by up to 3 ulp" */
+} checks_story;
+
+GCK_MUST_USE gck_status checks_ledger_story(const checks_ledger *l, int t, gck_check_record *record,
+                                            checks_story *story, gck_diag *diag);
 
 /* A finding for every line under which the kernel failed; *failures is raised by their number. */
 GCK_MUST_USE gck_status checks_ledger_failures(const checks_ledger *l, gck_check_record *record, int *failures,

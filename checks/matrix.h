@@ -38,7 +38,7 @@ void checks_svd_free(checks_svd *s);
 /* Eigenvalues of the symmetric part (A + Aᵀ)/2, ascending, into value[rows]. Cyclic Jacobi rotations (Jacobi 1846). */
 GCK_MUST_USE gck_status checks_eigenvalues(const checks_matrix *a, double *value, gck_diag *diag);
 
-enum { CHECKS_MINOR_MAX = 3 };
+enum { CHECKS_MINOR_MAX = 3, CHECKS_MATRIX_MAX = 64 };
 
 /* The determinant of `order` rows and columns, and how far it may move if each entry moves by its radius: the permanent
  * of |entry| + radius less that of |entry|. */

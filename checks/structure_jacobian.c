@@ -1,13 +1,11 @@
-/* The whole Jacobian of a small case: as many copies of the case as one slice has cotangent elements, the j-th under
- * the j-th unit cotangent, in one launch where the op's slices let it. */
+/* The whole Jacobian of a small case, by unit cotangents. */
 #include "checks/blocks.h"
 #include "checks/colours.h"
 #include "checks/experiment.h"
-#include "checks/lanes.h"
 #include "checks/place.h"
 #include "checks/score.h"
 #include "checks/structure_shape.h"
-#include "reference/slices.h"
+#include "checks/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,10 +26,7 @@ typedef struct jacobian {
   gck_case c;
   gck_tensor tensors[GCK_MAX_TENSORS];
   double *input[GCK_MAX_TENSORS];
-  int cotangent;
-  slice_map map; /* of the cotangent */
-  checks_lanes lanes;
-  uint8_t *live; /* [slice·inside + column]: the unit cotangent was not hidden by a mask */
+  checks_units units;
   columns of[GCK_MAX_TENSORS];
   structure_meter entries[GCK_MAX_TENSORS];
 } jacobian;
@@ -44,9 +39,7 @@ static void free_columns(jacobian *j)
     free(j->of[t].own);
     j->of[t] = (columns){0};
   }
-  free(j->live);
-  j->live = NULL;
-  checks_lanes_free(&j->lanes);
+  checks_units_free(&j->units);
 }
 
 static void free_jacobian(jacobian *j)
@@ -96,27 +89,8 @@ static gck_status draw(jacobian *j, gck_diag *diag)
   return st;
 }
 
-/* ---- unit cotangents --------------------------------------------------------------------------------------------- */
-
-static gck_status set_cotangent(jacobian *j, checks_experiment *e, int t, int64_t first, gck_diag *diag)
-{
-  double *v = calloc((size_t)gck_case_count(&e->c, t) + 1, sizeof *v);
-  if (v == NULL) return gck_fail(diag, GCK_E_MEMORY, "structure", NULL, "no memory for unit cotangents");
-  int64_t n = gck_case_count(&j->c, t);
-  for (int64_t lane = 0; t == j->cotangent && lane < j->lanes.lanes; lane++)
-    for (int64_t i = 0; i < n; i++)
-      if (slices_inside(&j->map, i) == first + lane) v[checks_lane_element(&j->lanes, t, lane, i)] = 1;
-  gck_case_hide(&e->c, t, e->tensors, v);
-  for (int64_t lane = 0; t == j->cotangent && lane < j->lanes.lanes; lane++)
-    for (int64_t i = 0; i < n; i++)
-      if (v[checks_lane_element(&j->lanes, t, lane, i)] != 0)
-        j->live[slices_number(&j->map, i) * j->map.inside + first + lane] = 1;
-  gck_tensor_free(&e->tensors[t]);
-  gck_status st = gck_tensor_make(&e->tensors[t], e->c.tensor_dtype[t], e->c.rank[t], e->c.shape[t], diag);
-  if (st == GCK_OK) gck_tensor_fill(&e->tensors[t], v);
-  free(v);
-  return st;
-}
+/* ---- one launch for each set of lanes -----------------------------------------------------------------------------
+ */
 
 static void collect(jacobian *j, const checks_experiment *e, int64_t first)
 {
@@ -129,9 +103,9 @@ static void collect(jacobian *j, const checks_experiment *e, int64_t first)
     columns *o = &j->of[t];
     if (!o->asked) continue;
     checks_store store = checks_store_of(a.result[t].dtype, a.declaration);
-    for (int64_t lane = 0; lane < j->lanes.lanes; lane++) {
+    for (int64_t lane = 0; lane < j->units.lanes.lanes; lane++) {
       for (int64_t i = 0; i < o->count; i++) {
-        int64_t from = checks_lane_element(&j->lanes, t, lane, i), to = (first + lane) * o->count + i;
+        int64_t from = checks_lane_element(&j->units.lanes, t, lane, i), to = (first + lane) * o->count + i;
         checks_target target = checks_target_of(&e->expected[t], from);
         o->value[to] = gck_tensor_get(&a.result[t], from);
         o->reach[to] = structure_reach(&a, t, from);
@@ -143,17 +117,10 @@ static void collect(jacobian *j, const checks_experiment *e, int64_t first)
   }
 }
 
-/* One launch for each set of lanes. */
 static gck_status launch(jacobian *j, checks_experiment *e, int64_t first, gck_diag *diag)
 {
-  gck_status st = GCK_OK;
-  e->c = j->lanes.c;
-  for (int t = 0; st == GCK_OK && j->c.op->tensors[t].name != NULL; t++) {
-    gck_role role = j->c.op->tensors[t].role;
-    if (!j->c.present[t]) continue;
-    if (role == GCK_ROLE_INPUT && first == 0) st = gck_tensor_copy(&e->tensors[t], &j->lanes.tensors[t], diag);
-    if (role == GCK_ROLE_COTANGENT) st = set_cotangent(j, e, t, first, diag);
-  }
+  e->c = j->units.lanes.c;
+  gck_status st = checks_units_set(&j->units, e->tensors, first, diag);
   if (st == GCK_OK) st = checks_experiment_run(e, j->x->s, diag);
   if (st == GCK_OK) collect(j, e, first);
   checks_experiment_clear(e);
@@ -165,7 +132,7 @@ static gck_status launch_all(jacobian *j, gck_diag *diag)
   checks_experiment *e = calloc(1, sizeof *e);
   if (e == NULL) return gck_fail(diag, GCK_E_MEMORY, "structure", NULL, "no memory for another case");
   gck_status st = GCK_OK;
-  for (int64_t first = 0; st == GCK_OK && first < j->map.inside; first += j->lanes.lanes)
+  for (int64_t first = 0; st == GCK_OK && first < j->units.map.inside; first += j->units.lanes.lanes)
     st = launch(j, e, first, diag);
   checks_experiment_free(e);
   free(e);
@@ -179,8 +146,8 @@ static gck_status make_columns(jacobian *j, int t, gck_diag *diag)
   columns *o = &j->of[t];
   o->map = slices_of(&j->c, t);
   o->count = gck_case_count(&j->c, t);
-  int64_t entries = o->count * j->map.inside;
-  bool apart = j->lanes.lanes == 1 || j->lanes.axis[t] >= 0;
+  int64_t entries = o->count * j->units.map.inside;
+  bool apart = j->units.lanes.lanes == 1 || j->units.lanes.axis[t] >= 0;
   if (!o->map.sliced || !apart || entries == 0 || entries > MAX_ENTRIES) return GCK_OK;
   o->value = calloc((size_t)entries, sizeof *o->value);
   o->reach = calloc((size_t)entries, sizeof *o->reach);
@@ -190,19 +157,9 @@ static gck_status make_columns(jacobian *j, int t, gck_diag *diag)
   return o->asked ? GCK_OK : gck_fail(diag, GCK_E_MEMORY, "structure", NULL, "no memory for a Jacobian");
 }
 
-/* The first input that is differentiated carries the lanes. */
-static int first_input(const gck_case *c)
-{
-  for (int t = 0; c->op->tensors[t].name != NULL; t++)
-    if (c->present[t] && c->op->tensors[t].role == GCK_ROLE_GRADIENT) return gck_case_tensor(c, c->op->tensors[t].of);
-  return 0;
-}
-
 static gck_status make_all_columns(jacobian *j, gck_diag *diag)
 {
-  j->live = calloc((size_t)(j->map.slices * j->map.inside) + 1, 1);
-  if (j->live == NULL) return gck_fail(diag, GCK_E_MEMORY, "structure", NULL, "no memory for a Jacobian");
-  gck_status st = checks_lanes_make(&j->lanes, &j->c, j->tensors, first_input(&j->c), j->map.inside, diag);
+  gck_status st = GCK_OK;
   for (int t = 0; st == GCK_OK && j->c.op->tensors[t].name != NULL; t++)
     if (j->c.present[t] && j->c.op->tensors[t].role == GCK_ROLE_GRADIENT) st = make_columns(j, t, diag);
   return st;
@@ -210,24 +167,15 @@ static gck_status make_all_columns(jacobian *j, gck_diag *diag)
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
-/* The element of a tensor by its slice and its place there; slices are few and small here. */
-static int64_t element_at(const slice_map *m, int64_t count, int64_t slice, int64_t inside)
-{
-  if (m->leading) return slice * m->inside + inside;
-  for (int64_t i = 0; i < count; i++)
-    if (slices_number(m, i) == slice && slices_inside(m, i) == inside) return i;
-  return 0;
-}
-
 /* The demanded shape is worked out in double like the reference: its own radius once more. A hidden unit cotangent says
  * nothing about its column. */
 static void load_slice(const jacobian *j, const columns *o, structure_slice *s)
 {
   for (int64_t i = 0; i < s->kernel.rows; i++) {
-    int64_t element = element_at(&o->map, o->count, s->number, i);
+    int64_t element = checks_slice_element(&o->map, o->count, s->number, i);
     for (int64_t k = 0; k < s->kernel.cols; k++) {
       int64_t from = k * o->count + element;
-      bool live = j->live[s->number * j->map.inside + k] != 0;
+      bool live = j->units.live[s->number * j->units.map.inside + k] != 0;
       *checks_entry(&s->kernel, i, k) = live ? o->value[from] : *checks_entry(&s->demanded, i, k);
       *checks_entry(&s->reach, i, k) = live ? o->reach[from] + o->own[from] : 0;
     }
@@ -272,17 +220,17 @@ static gck_status tell_shape(jacobian *j, const gck_shape_fact *f, const structu
 static gck_status ask_shape_fact(jacobian *j, const gck_shape_fact *f, gck_diag *diag)
 {
   columns *o = &j->of[gck_case_tensor(&j->c, f->gradient)];
-  if (!o->asked || (!f->dense && o->map.inside != j->map.inside)) return GCK_OK;
+  if (!o->asked || (!f->dense && o->map.inside != j->units.map.inside)) return GCK_OK;
   structure_meter meter[STRUCTURE_QUESTIONS];
   for (int k = 0; k < STRUCTURE_QUESTIONS; k++)
     meter[k] = structure_meter_new();
   gck_shape shape;
   bool shown = false;
   structure_slice s = {.c = &j->c, .fact = f, .shape = &shape};
-  gck_status st = structure_shape_make(&shape, f, o->map.inside, j->map.inside, diag);
-  if (st == GCK_OK) st = checks_matrix_make(&s.kernel, o->map.inside, j->map.inside, diag);
-  if (st == GCK_OK) st = checks_matrix_make(&s.reach, o->map.inside, j->map.inside, diag);
-  if (st == GCK_OK) st = checks_matrix_make(&s.demanded, o->map.inside, j->map.inside, diag);
+  gck_status st = structure_shape_make(&shape, f, o->map.inside, j->units.map.inside, diag);
+  if (st == GCK_OK) st = checks_matrix_make(&s.kernel, o->map.inside, j->units.map.inside, diag);
+  if (st == GCK_OK) st = checks_matrix_make(&s.reach, o->map.inside, j->units.map.inside, diag);
+  if (st == GCK_OK) st = checks_matrix_make(&s.demanded, o->map.inside, j->units.map.inside, diag);
   for (; st == GCK_OK && s.number < o->map.slices; s.number++)
     st = ask_slice(j, &s, o, &shape, &shown, meter, diag);
   if (st == GCK_OK) st = tell_shape(j, f, meter, diag);
@@ -311,9 +259,9 @@ static gck_status ask_pattern(jacobian *j, int t, const pattern *p, const char *
 {
   const columns *o = &j->of[t];
   structure_meter m = structure_meter_new();
-  int64_t n = gck_case_count(&j->c, j->cotangent);
+  int64_t n = gck_case_count(&j->c, j->units.cotangent);
   for (int64_t f = 0; f < n; f++) {
-    int64_t slice = slices_number(&j->map, f), column = slices_inside(&j->map, f);
+    int64_t slice = slices_number(&j->units.map, f), column = slices_inside(&j->units.map, f);
     for (int64_t i = 0; i < o->count; i++) {
       if (slices_number(&o->map, i) != slice || !vanishes(j, p, i, f)) continue;
       double reach = o->reach[column * o->count + i];
@@ -329,15 +277,16 @@ static gck_status ask_pattern(jacobian *j, int t, const pattern *p, const char *
   checks_name_element(&axes, m.at % o->count, element, sizeof element);
   return structure_find(j->x, m.worst, name, "something is read that this element must not see", diag,
                         "%s, but %s moves by %.6g with %s element %lld of its slice, %.4g times its allowance", says,
-                        element, o->value[m.at], j->c.op->tensors[j->cotangent].name, (long long)(m.at / o->count),
-                        m.worst);
+                        element, o->value[m.at], j->c.op->tensors[j->units.cotangent].name,
+                        (long long)(m.at / o->count), m.worst);
 }
 
 static gck_status ask_blocks(jacobian *j, int t, gck_diag *diag)
 {
   checks_blocks blocks = checks_blocks_of(&j->c, j->x->facts->blocks);
-  pattern p = {.gradient = checks_block_map_of(&blocks, t), .cotangent = checks_block_map_of(&blocks, j->cotangent)};
-  bool finer = blocks.total > j->map.slices && p.gradient.whole && p.cotangent.whole;
+  pattern p = {.gradient = checks_block_map_of(&blocks, t),
+               .cotangent = checks_block_map_of(&blocks, j->units.cotangent)};
+  bool finer = blocks.total > j->units.map.slices && p.gradient.whole && p.cotangent.whole;
   char says[96];
   (void)snprintf(says, sizeof says, "%s do not mix", blocks.count > 0 ? blocks.fact[blocks.count - 1]->name : "");
   return finer ? ask_pattern(j, t, &p, says, diag) : GCK_OK;
@@ -356,14 +305,14 @@ static gck_status tell_entries(jacobian *j, int t, gck_diag *diag)
       j->x, m->worst, name, NULL, diag,
       "under a unit %s (element %lld of its slice) %s is %.6g, %.4g times its allowance away from the "
       "reference",
-      j->c.op->tensors[j->cotangent].name, (long long)(m->at / j->of[t].count), element, j->of[t].value[m->at],
+      j->c.op->tensors[j->units.cotangent].name, (long long)(m->at / j->of[t].count), element, j->of[t].value[m->at],
       m->worst);
 }
 
 static gck_status ask_all(jacobian *j, gck_diag *diag)
 {
   gck_status st = GCK_OK;
-  const char *name = j->c.op->tensors[j->cotangent].name;
+  const char *name = j->c.op->tensors[j->units.cotangent].name;
   for (int t = 0; st == GCK_OK && t < GCK_MAX_TENSORS; t++) {
     if (!j->of[t].asked) continue;
     st = tell_entries(j, t, diag);
@@ -386,17 +335,14 @@ static gck_status ask_all(jacobian *j, gck_diag *diag)
 
 static gck_status try_cotangent(jacobian *j, int t, gck_diag *diag)
 {
-  j->cotangent = t;
-  j->map = slices_of(&j->c, t);
-  if (!j->map.sliced || j->map.inside < 1 || j->map.slices < 1) return GCK_OK;
-  if (j->map.inside > MAX_COLUMNS)
+  gck_status st = checks_units_make(&j->units, &j->c, j->tensors, t, diag);
+  if (st != GCK_OK || j->units.map.inside < 1) return st;
+  if (j->units.map.inside > MAX_COLUMNS)
     return gck_fail(diag, GCK_E_UNSUPPORTED, "structure", NULL, "one slice of %s has %lld elements, more than %d",
-                    j->c.op->tensors[t].name, (long long)j->map.inside, MAX_COLUMNS);
-  gck_status st = make_all_columns(j, diag);
+                    j->c.op->tensors[t].name, (long long)j->units.map.inside, MAX_COLUMNS);
+  st = make_all_columns(j, diag);
   if (st == GCK_OK) st = launch_all(j, diag);
-  if (st == GCK_OK) st = ask_all(j, diag);
-  free_columns(j);
-  return st;
+  return st == GCK_OK ? ask_all(j, diag) : st;
 }
 
 gck_status structure_jacobian(structure *x, gck_diag *diag)
@@ -407,7 +353,10 @@ gck_status structure_jacobian(structure *x, gck_diag *diag)
   j->x = x;
   gck_status st = draw(j, diag);
   for (int t = 0; st == GCK_OK && j->c.op->tensors[t].name != NULL; t++)
-    if (j->c.present[t] && j->c.op->tensors[t].role == GCK_ROLE_COTANGENT) st = try_cotangent(j, t, diag);
+    if (j->c.present[t] && j->c.op->tensors[t].role == GCK_ROLE_COTANGENT) {
+      st = try_cotangent(j, t, diag);
+      free_columns(j);
+    }
   free_jacobian(j);
   free(j);
   return st;

@@ -24,6 +24,7 @@ int cli_list(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_sensitivity(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_structure(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_merge(int argc, char **argv);
 int cli_diff(int argc, char **argv);
@@ -58,6 +59,7 @@ typedef struct cli_options {
   const char *html, *json, *junit, *markdown;
   const char *expect; /* a file of known failures */
   bool replace, quiet, verbose, help;
+  bool jacobian;                    /* explain: the cost of its two directions */
   gck_declaration declaration;      /* what was said on the command line */
   const char *words[CLI_MAX_WORDS]; /* what is no option, in order */
   int word_count;
@@ -65,7 +67,7 @@ typedef struct cli_options {
 } cli_options;
 
 /* Which of the options a subcommand takes: report files, --kernel and what goes with it, words of a declaration,
- * --check, --suite, and what every subcommand with verdicts has. */
+ * --check, --suite, --jacobian, and what every subcommand with verdicts has. */
 enum {
   CLI_TAKES_FILES = 1,
   CLI_TAKES_KERNEL = 2,
@@ -73,6 +75,7 @@ enum {
   CLI_TAKES_CHECKS = 8,
   CLI_TAKES_VERDICTS = 16,
   CLI_TAKES_SUITE = 32,
+  CLI_TAKES_JACOBIAN = 64,
   CLI_TAKES_REPORTS = CLI_TAKES_FILES | CLI_TAKES_VERDICTS
 };
 
@@ -94,6 +97,25 @@ GCK_MUST_USE gck_status cli_split(const char *text, const char ***list, gck_diag
 
 /* Names of checks, each of them known; NULL text gives NULL: all. */
 GCK_MUST_USE gck_status cli_check_names(const char *text, const char ***names, gck_diag *diag);
+
+/* ---- kernels (kernel.c) ---------------------------------------------------------------------------------------- */
+
+/* The library and the name in it that --kernel asks for. */
+typedef struct cli_kernel {
+  const char *path; /* NULL: the built-in kernels */
+  char room[4096];
+  const char *name;
+  const char *device; /* NULL: whatever the library is for */
+  gck_library *library;
+} cli_kernel;
+
+/* Reads --kernel and --device; the library is not opened yet. */
+GCK_MUST_USE gck_status cli_choose_kernel(const cli_options *o, cli_kernel *k, gck_diag *diag);
+
+/* ---- the two directions of a Jacobian (passes.c) ----------------------------------------------------------------- */
+
+/* Forward mode takes a pass for each input, reverse one for each output: both counts, and times on the references. */
+GCK_MUST_USE gck_status cli_explain_passes(const gck_case *c, gck_diag *diag);
 
 /* ---- a report on its way (trial.c) --------------------------------------------------------------------------- */
 

@@ -1,6 +1,8 @@
 /* gradcheck explain OP: everything that the descriptor knows, and the cost for given sizes. */
 #include "cli/cli.h"
 
+#include "ops/structure.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +75,36 @@ static void explain_facts(const gck_op *op)
     printf("  dtype=%-4s %s\n", m->main, m->overrides);
 }
 
+/* "  dx  J = …  (where log=yes)" */
+static void explain_fact(const char *about, const char *says, const char *when)
+{
+  printf("  %-8s %s", about, says);
+  if (when != NULL) printf("  (where %s)", when);
+  puts("");
+}
+
+static void explain_structure(const gck_op *op)
+{
+  const gck_structure *s = op->structure;
+  if (s == NULL) return;
+  puts("\nShape of the Jacobian");
+  for (const gck_block_fact *f = s->blocks; f != NULL && f->sizes != NULL; f++)
+    explain_fact("blocks", f->name, f->when);
+  for (const gck_sum_fact *f = s->sums; f != NULL && f->gradient != NULL; f++)
+    explain_fact(f->gradient, f->says, f->when);
+  for (const gck_shape_fact *f = s->shapes; f != NULL && f->gradient != NULL; f++) {
+    explain_fact(f->gradient, f->says, f->when);
+    if (f->rank > 0)
+      printf("  %-8s diagonal minus rank %d%s\n", "", f->rank,
+             f->symmetric ? ", symmetric up to a scale of its columns" : "");
+    for (int k = 0; f->pair[k] != NULL; k++)
+      printf("  %-8s %s\n", "", f->pair[k]);
+    if (f->spectrum != NULL) printf("  %-8s eigenvalues %s\n", "", f->spectrum);
+  }
+  for (const gck_pattern_fact *f = s->patterns; f != NULL && f->gradient != NULL; f++)
+    explain_fact(f->gradient, f->says, f->when);
+}
+
 static double bytes_of(const gck_case *c, int t)
 {
   return (double)gck_case_count(c, t) * (double)gck_dtype_format(c->tensor_dtype[t])->bytes;
@@ -130,13 +162,15 @@ static void explain(const gck_case *c)
   explain_tensors(c);
   explain_terms(c);
   explain_facts(op);
+  explain_structure(op);
   explain_cost(c);
 }
 
 int cli_explain(int argc, char **argv)
 {
   static const cli_usage usage = {"gradcheck explain", "OP [name=value…]",
-                                  "Formula, gradient, terms, what is saved, and the cost for these sizes.", 0};
+                                  "Formula, gradient, terms, what is saved, and the cost for these sizes.",
+                                  CLI_TAKES_JACOBIAN};
   cli_options options;
   gck_case c = {0};
   gck_diag diag = {0};
@@ -144,6 +178,9 @@ int cli_explain(int argc, char **argv)
   if (status == GCK_OK && options.help) return 0;
   if (status == GCK_OK) status = parse_case(&options, &c, &diag);
   if (status != GCK_OK || c.op == NULL) return cli_complain(&diag);
-  explain(&c);
-  return 0;
+  if (options.jacobian)
+    status = cli_explain_passes(&c, &diag);
+  else
+    explain(&c);
+  return status == GCK_OK ? 0 : cli_complain(&diag);
 }

@@ -6,43 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* The library and the name in it that --kernel asks for. */
-typedef struct chosen_kernel {
-  const char *path; /* NULL: the built-in kernels */
-  char room[4096];
-  const char *name;
-  const char *device; /* NULL: whatever the library is for */
-  gck_library *library;
-} chosen_kernel;
-
-/* PATH[:NAME]: the last colon splits, unless a file has the whole name. :NAME is one of the built-in kernels. */
-static gck_status choose_kernel(const cli_options *o, chosen_kernel *k, gck_diag *diag)
-{
-  struct stat info;
-  *k = (chosen_kernel){.device = o->device};
-  if (o->kernel == NULL) {
-    if (k->device == NULL) k->device = "host";
-    return GCK_OK;
-  }
-  if (strlen(o->kernel) >= sizeof k->room) return gck_fail(diag, GCK_E_WORDS, "--kernel", NULL, "the path is too long");
-  (void)snprintf(k->room, sizeof k->room, "%s", o->kernel);
-  k->path = k->room;
-  char *colon = strrchr(k->room, ':');
-  if (colon != NULL && stat(k->room, &info) != 0) {
-    *colon = '\0';
-    k->name = colon + 1;
-  }
-  if (k->room[0] == '\0') {
-    k->path = NULL;
-    if (k->device == NULL) k->device = "host";
-  }
-  return GCK_OK;
-}
 
 /* The line that reruns this run, as a shell reads it. */
-static gck_status note_reproduction(gck_run *run, const cli_options *o, const chosen_kernel *k, gck_diag *diag)
+static gck_status note_reproduction(gck_run *run, const cli_options *o, const cli_kernel *k, gck_diag *diag)
 {
   char said[1024], kernel[4096] = "";
   if (o->kernel != NULL) cli_quote(o->kernel, kernel, sizeof kernel);
@@ -53,7 +19,7 @@ static gck_status note_reproduction(gck_run *run, const cli_options *o, const ch
 }
 
 /* A dtype that the kernel does not take: a run of its own, skipped with the reason. */
-static gck_status record_skipped(gck_report *report, const gck_case *c, const chosen_kernel *k, const char *reason,
+static gck_status record_skipped(gck_report *report, const gck_case *c, const cli_kernel *k, const char *reason,
                                  gck_diag *diag)
 {
   char line[GCK_CASE_LINE_BYTES];
@@ -104,7 +70,7 @@ static double work_of_all(const gck_case *cases, int count)
   return work;
 }
 
-static gck_status judge_one(cli_trial *s, const cli_cases *cases, const gck_case *c, const chosen_kernel *k,
+static gck_status judge_one(cli_trial *s, const cli_cases *cases, const gck_case *c, const cli_kernel *k,
                             gck_diag *diag)
 {
   char line[GCK_CASE_LINE_BYTES];
@@ -143,7 +109,7 @@ static gck_status show(cli_trial *s, const cli_cases *cases, gck_diag *diag)
   return GCK_OK;
 }
 
-static gck_status judge_all(cli_trial *s, cli_cases *cases, const chosen_kernel *k, gck_diag *diag)
+static gck_status judge_all(cli_trial *s, cli_cases *cases, const cli_kernel *k, gck_diag *diag)
 {
   const gck_case *c = NULL;
   const double round = work_of_all(cases->plan.cases, cases->plan.count);
@@ -160,7 +126,7 @@ static gck_status judge_all(cli_trial *s, cli_cases *cases, const chosen_kernel 
 }
 
 /* Loading may run the library's own constructors; what they did to floating point is said, not hidden. */
-static gck_status open_library(chosen_kernel *k, gck_diag *diag)
+static gck_status open_library(cli_kernel *k, gck_diag *diag)
 {
   bool changed_fp = false;
   gck_status status = gck_library_open(k->path, k->device, &k->library, &changed_fp, diag);
@@ -176,12 +142,12 @@ static int judge_cases(const gck_op *op, const cli_options *o, cli_cases *cases)
 {
   gck_diag diag = {0};
   cli_trial trial;
-  chosen_kernel kernel = {0};
+  cli_kernel kernel = {0};
   char title[128];
   (void)snprintf(title, sizeof title, "gradcheck %s", op->name);
   gck_status status = cli_trial_begin(&trial, o, title, &diag);
   if (status != GCK_OK) return cli_complain(&diag);
-  status = choose_kernel(o, &kernel, &diag);
+  status = cli_choose_kernel(o, &kernel, &diag);
   if (status == GCK_OK) status = open_library(&kernel, &diag);
   if (status == GCK_OK) status = judge_all(&trial, cases, &kernel, &diag);
   if (status == GCK_OK || status == GCK_E_CANCELLED) cli_cases_state(cases, status == GCK_OK);

@@ -10,6 +10,8 @@ static const cli_command commands[] = {
     {"list", "[ops|checks|families|…]", "what there is to judge and to ask", cli_list},
     {"explain", "OP [name=value…]", "an op's formula, gradient, terms, sizes and cost", cli_explain},
     {"replay", "FILE|DIR… [options]", "judge captured gradients, from any framework", cli_replay},
+    {"structure", "[OP] [name=value…] [options]", "the shape of a kernel's Jacobian, found without a reference",
+     cli_structure},
     {"bench", "OP [name=value…] [options]", "times of a kernel against what memory allows", cli_bench},
     {"report", "REPORT.json [options]", "show a report again, or in another form", cli_report},
     {"merge", "REPORT.json… [options]", "one report of many", cli_merge},

@@ -31,7 +31,8 @@ enum {
   KEY_MARKDOWN,
   KEY_REPLACE,
   KEY_EXPECT,
-  KEY_RUNS
+  KEY_RUNS,
+  KEY_JACOBIAN
 };
 
 static const struct {
@@ -50,6 +51,8 @@ static const struct {
     {{"check", KEY_CHECK, "LIST", 0, "only these checks (gradcheck list checks)", 2}, CLI_TAKES_CHECKS},
     {{"runs", KEY_RUNS, "N", 0, "determinism: so many provoked runs (default: each provocation, as time allows)", 2},
      CLI_TAKES_KERNEL},
+    {{"jacobian", KEY_JACOBIAN, NULL, 0, "passes and times of forward mode against reverse mode", 2},
+     CLI_TAKES_JACOBIAN},
     {{"html", KEY_HTML, "FILE", 0, "write the report as a page", 3}, CLI_TAKES_FILES},
     {{"json", KEY_JSON, "FILE", 0, "… as JSON", 3}, CLI_TAKES_FILES},
     {{"junit", KEY_JUNIT, "FILE", 0, "… as JUnit XML", 3}, CLI_TAKES_FILES},
@@ -185,6 +188,9 @@ static error_t take(int key, char *value, struct argp_state *state)
     return said_once(&o->device, "--device", value, o->diag);
   case KEY_DTYPE:
     return said_once(&o->dtypes, "--dtype", value, o->diag);
+  case KEY_JACOBIAN:
+    o->jacobian = true;
+    return 0;
   case KEY_CHECK:
     return said_once(&o->checks, "--check", value, o->diag);
   case KEY_SEED:

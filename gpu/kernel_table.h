@@ -7,9 +7,12 @@
 
 #include <stdbool.h>
 
-/* GCK_E_INPUT on the first fault; `path` stands in the message. */
+struct gck_op;
+
+/* GCK_E_INPUT on the first fault; `path` stands in the message. Kernels of unknown ops are read as those of `stand_in`,
+ * or are a fault if that is NULL. */
 GCK_MUST_USE gck_status gck_kernel_table_check(const char *path, const gck_kernel *const *table, size_t count,
-                                               gck_diag *diag);
+                                               const struct gck_op *stand_in, gck_diag *diag);
 
 /* One blank-separated word of `text` (NULL: none) at a time: copies it into `word`, returns the text after it, or NULL
  * if there is none left. A word that does not fit is cut. */

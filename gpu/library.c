@@ -106,7 +106,8 @@ static gck_status fill(gck_library *library, gck_diag *diag)
 {
   gck_status status = load(library, diag);
   if (status == GCK_OK) status = ask_table(library, diag);
-  if (status == GCK_OK) status = gck_kernel_table_check(library->path, library->table, library->count, diag);
+  if (status == GCK_OK)
+    status = gck_kernel_table_check(library->path, library->table, library->count, library->stand_in, diag);
   if (status != GCK_OK) return status;
   library->stays = (devices_of(library) & GCK_ABI_CUDA) != 0;
   return check_devices(library, diag);
@@ -114,6 +115,12 @@ static gck_status fill(gck_library *library, gck_diag *diag)
 
 gck_status gck_library_open(const char *path, const char *device, gck_library **library, bool *changed_fp,
                             gck_diag *diag)
+{
+  return gck_library_open_any(path, device, NULL, library, changed_fp, diag);
+}
+
+gck_status gck_library_open_any(const char *path, const char *device, const gck_op *stand_in, gck_library **library,
+                                bool *changed_fp, gck_diag *diag)
 {
   char found[PATH_MAX] = "";
   uint32_t bit = 0;
@@ -131,6 +138,7 @@ gck_status gck_library_open(const char *path, const char *device, gck_library **
     return gck_fail(diag, GCK_E_MEMORY, "kernel library", NULL, "out of memory");
   }
   made->only = bit;
+  made->stand_in = stand_in;
   const gck_fp_control control = gck_fp_save();
   status = fill(made, diag);
   const bool changed = gck_fp_restore(control);

@@ -9,8 +9,9 @@ struct gck_library {
   void *shared;
   const gck_kernel *const *table;
   size_t count;
-  uint32_t only; /* the one device bit that was asked for; 0: any */
-  bool stays;    /* never unloaded: the CUDA runtime does not survive being unmapped while its context lives */
+  uint32_t only;          /* the one device bit that was asked for; 0: any */
+  const gck_op *stand_in; /* of kernels whose op has no descriptor; NULL: such are refused */
+  bool stays;             /* never unloaded: the CUDA runtime does not survive being unmapped while its context lives */
 };
 
 #endif

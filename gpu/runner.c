@@ -90,6 +90,7 @@ static gck_status open_runner(const gck_library *library, const gck_kernel *kern
   made->library = library;
   made->kernel = kernel;
   made->op = gck_op_find(kernel->op);
+  if (made->op == NULL) made->op = library->stand_in;
   made->declaration = gck_declaration_default();
   gck_status status = gck_declaration_parse(&made->declaration, kernel->declaration, kernel->name, diag);
   if (status == GCK_OK) status = gck_device_find(kernel->devices, &made->device, diag);

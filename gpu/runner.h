@@ -17,6 +17,10 @@ typedef struct gck_runner gck_runner;   /* one kernel on one device */
  * floating-point control word is compared before and after; a library that changes it is reported in *changed_fp. */
 GCK_MUST_USE gck_status gck_library_open(const char *path, const char *device, gck_library **library, bool *changed_fp,
                                          gck_diag *diag);
+
+/* The same, but kernels of ops that have no descriptor are taken for `stand_in`. */
+GCK_MUST_USE gck_status gck_library_open_any(const char *path, const char *device, const gck_op *stand_in,
+                                             gck_library **library, bool *changed_fp, gck_diag *diag);
 void gck_library_close(gck_library *library);
 size_t gck_library_kernel_count(const gck_library *library);
 const gck_kernel *gck_library_kernel(const gck_library *library, size_t k);

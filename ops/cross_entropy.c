@@ -279,6 +279,7 @@ const gck_op gck_op_cross_entropy = {
     .mixes = mixes,
     .zeros = zeros,
     .independent = "rows",
+    .alone_when = "reduction!=mean", /* the mean's denominator counts rows */
     .range_safe = true,
     .resolve = resolve,
     .cost = cost,

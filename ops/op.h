@@ -201,6 +201,9 @@ int gck_op_tensor_count(const gck_op *op);
 int gck_op_attribute(const gck_op *op, const char *name); /* −1 if unknown; sizes match in either case */
 int gck_op_tensor(const gck_op *op, const char *name);    /* −1 if unknown */
 
+/* Stands in for a row-wise op that has no descriptor, for discovery; in no list. */
+extern const gck_op gck_op_rowwise;
+
 /* The nearest of `words` (NULL-terminated) to a wrong one by edit distance, or NULL if none is near. */
 const char *gck_nearest(const char *word, const char *const *words);
 

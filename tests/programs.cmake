@@ -20,8 +20,9 @@ function(gck_program_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "" ${ARGN})
   add_executable(cli_${name} cli/${name}.c)
   target_link_libraries(cli_${name} PRIVATE gck_flags gck_core outside_cmocka)
-  target_compile_definitions(cli_${name} PRIVATE GCK_PROGRAM="$<TARGET_FILE:gradcheck>" GCK_EXAMPLES="${GCK_EXAMPLES}")
-  add_dependencies(cli_${name} gradcheck example_softmax example_softmax_fault example_softmax_host)
+  target_compile_definitions(cli_${name} PRIVATE GCK_PROGRAM="$<TARGET_FILE:gradcheck>" GCK_EXAMPLES="${GCK_EXAMPLES}"
+    GCK_CHECK_KERNELS="${GCK_CHECK_KERNELS}")
+  add_dependencies(cli_${name} gradcheck example_softmax example_softmax_fault example_softmax_host unknown_kernels)
   add_test(NAME cli.${name} COMMAND cli_${name})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300) # under the sanitizers everything takes several times as long

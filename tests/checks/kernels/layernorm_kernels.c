@@ -1,9 +1,12 @@
 /* A plug-in in plain C, as a user would write it: LayerNorm for the cpu device, one sound kernel and several with one
  * fault each. Rows are read and written through strides; arithmetic is in double. */
-#include "elements.h"
+#include "views.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef enum fault {
   SOUND,
@@ -27,13 +30,13 @@ static int64_t at(const gck_view *v, int64_t row, int64_t col)
 static double weight(const gck_call *call, int64_t col)
 {
   const gck_view *w = gck_call_view(call, "w");
-  return w == NULL ? 1 : load(w, col * w->stride[0]);
+  return w == NULL ? 1 : view_load(w, col * w->stride[0]);
 }
 
 static double bias(const gck_call *call, int64_t col)
 {
   const gck_view *b = gck_call_view(call, "b");
-  return b == NULL ? 0 : load(b, col * b->stride[0]);
+  return b == NULL ? 0 : view_load(b, col * b->stride[0]);
 }
 
 static int forward(const gck_call *call, fault f)
@@ -45,15 +48,15 @@ static int forward(const gck_call *call, fault f)
   for (int64_t i = 0; i < rows; i++) {
     double sum = 0, squares = 0;
     for (int64_t j = 0; j < cols; j++)
-      sum += load(x, at(x, i, j));
+      sum += view_load(x, at(x, i, j));
     double m = sum / (double)cols;
     for (int64_t j = 0; j < cols; j++)
-      squares += (load(x, at(x, i, j)) - m) * (load(x, at(x, i, j)) - m);
+      squares += (view_load(x, at(x, i, j)) - m) * (view_load(x, at(x, i, j)) - m);
     double s = 1 / sqrt(squares / (double)(f == D_MINUS_ONE ? cols - 1 : cols) + eps);
     for (int64_t j = 0; j < cols; j++)
-      store(y, at(y, i, j), (load(x, at(x, i, j)) - m) * s * weight(call, j) + bias(call, j));
-    store(mean, i * mean->stride[0], m);
-    store(rstd, i * rstd->stride[0], s);
+      view_store(y, at(y, i, j), (view_load(x, at(x, i, j)) - m) * s * weight(call, j) + bias(call, j));
+    view_store(mean, i * mean->stride[0], m);
+    view_store(rstd, i * rstd->stride[0], s);
   }
   return GCK_KERNEL_OK;
 }
@@ -66,12 +69,12 @@ static row row_sums(const gck_call *call, int64_t i)
 {
   const gck_view *x = gck_call_view(call, "x"), *dy = gck_call_view(call, "dy");
   const gck_view *mean = gck_call_view(call, "mean"), *rstd = gck_call_view(call, "rstd");
-  row r = {.mean = load(mean, i * mean->stride[0]), .rstd = load(rstd, i * rstd->stride[0])};
+  row r = {.mean = view_load(mean, i * mean->stride[0]), .rstd = view_load(rstd, i * rstd->stride[0])};
   int64_t cols = x->shape[1];
   for (int64_t j = 0; j < cols; j++) {
-    double g = load(dy, at(dy, i, j)) * weight(call, j);
+    double g = view_load(dy, at(dy, i, j)) * weight(call, j);
     r.g += g / (double)cols;
-    r.gx += g * (load(x, at(x, i, j)) - r.mean) * r.rstd / (double)cols;
+    r.gx += g * (view_load(x, at(x, i, j)) - r.mean) * r.rstd / (double)cols;
   }
   return r;
 }
@@ -91,14 +94,14 @@ static void write_dx(const gck_call *call, fault f)
   for (int64_t i = 0; i < (f == LAST_ROW ? rows - 1 : rows); i++) {
     row r = row_sums(call, i);
     for (int64_t j = 0; j < cols; j++) {
-      double g = load(dy, at(dy, i, j)) * weight(call, j);
-      double xhat = (load(x, at(x, i, j)) - r.mean) * r.rstd;
+      double g = view_load(dy, at(dy, i, j)) * weight(call, j);
+      double xhat = (view_load(x, at(x, i, j)) - r.mean) * r.rstd;
       double second = f == NO_SECOND ? 0 : r.g, third = f == NO_THIRD ? 0 : xhat * r.gx;
       double value = f == ZERO_COLUMN && j == cols - 1 ? 0 : (g - second - third) * r.rstd;
-      store(dx, at(dx, i, j), wander(f, dx->dtype, value));
+      view_store(dx, at(dx, i, j), wander(f, dx->dtype, value));
     }
   }
-  if (f == PAST_END) store(dx, at(dx, rows - 1, cols), 1);
+  if (f == PAST_END) view_store(dx, at(dx, rows - 1, cols), 1);
 }
 
 static void write_parameters(const gck_call *call)
@@ -109,12 +112,12 @@ static void write_parameters(const gck_call *call)
   for (int64_t j = 0; j < x->shape[1]; j++) {
     double sum = 0, plain = 0;
     for (int64_t i = 0; i < x->shape[0]; i++) {
-      double m = load(mean, i * mean->stride[0]), s = load(rstd, i * rstd->stride[0]);
-      sum += load(dy, at(dy, i, j)) * (load(x, at(x, i, j)) - m) * s;
-      plain += load(dy, at(dy, i, j));
+      double m = view_load(mean, i * mean->stride[0]), s = view_load(rstd, i * rstd->stride[0]);
+      sum += view_load(dy, at(dy, i, j)) * (view_load(x, at(x, i, j)) - m) * s;
+      plain += view_load(dy, at(dy, i, j));
     }
-    if (dw != NULL) store(dw, j * dw->stride[0], sum);
-    if (db != NULL) store(db, j * db->stride[0], plain);
+    if (dw != NULL) view_store(dw, j * dw->stride[0], sum);
+    if (db != NULL) view_store(db, j * db->stride[0], plain);
   }
 }
 
@@ -128,12 +131,29 @@ static int vjp(const gck_call *call, fault f)
   write_parameters(call);
   if (f == CHANGES_INPUT) {
     const gck_view *dy = gck_call_view(call, "dy");
-    store(dy, 0, 2 * load(dy, 0));
+    view_store(dy, 0, 2 * view_load(dy, 0));
   }
   return GCK_KERNEL_OK;
 }
 
-#define KERNEL(id, what, said) KERNEL_OF("layernorm", id, what, "f64 f32 bf16", "mean rstd", said)
+#define KERNEL(id, what, said)                                                                                         \
+  static int id##_forward(const gck_call *call)                                                                        \
+  {                                                                                                                    \
+    return forward(call, (what));                                                                                      \
+  }                                                                                                                    \
+  static int id##_vjp(const gck_call *call)                                                                            \
+  {                                                                                                                    \
+    return vjp(call, (what));                                                                                          \
+  }                                                                                                                    \
+  static const gck_kernel id = {.struct_size = sizeof(gck_kernel),                                                     \
+                                .op = "layernorm",                                                                     \
+                                .name = #id,                                                                           \
+                                .devices = GCK_ABI_CPU,                                                                \
+                                .dtypes = "f64 f32 bf16",                                                              \
+                                .saves = "mean rstd",                                                                  \
+                                .declaration = (said),                                                                 \
+                                .forward = id##_forward,                                                               \
+                                .vjp = id##_vjp}
 
 KERNEL(sound, SOUND, NULL);
 KERNEL(no_second, NO_SECOND, NULL);

@@ -1,6 +1,8 @@
 /* A plug-in in plain C: fake quantization for the cpu device, sound kernels and several with one fault each. Packed
  * tensors, f32 and f64, axis=0 or none. */
-#include "elements.h"
+#include "views.h"
+
+#include <stdbool.h>
 
 typedef enum fault {
   SOUND,
@@ -37,7 +39,8 @@ static grid grid_of(const gck_call *call, int64_t i)
   const gck_view *x = gck_call_view(call, "x"), *s = gck_call_view(call, "scale");
   int64_t inner = count_of(x) / count_of(s), k = i / inner;
   double z = (double)((const int32_t *)gck_call_view(call, "zero_point")->data)[k];
-  return (grid){.s = load(s, k), .low = attribute(call, "quant_min") - z, .high = attribute(call, "quant_max") - z};
+  return (grid){
+      .s = view_load(s, k), .low = attribute(call, "quant_min") - z, .high = attribute(call, "quant_max") - z};
 }
 
 /* In the type of x, which the compiler must not widen. */
@@ -59,9 +62,9 @@ static int forward(const gck_call *call, fault f)
   const gck_view *x = gck_call_view(call, "x"), *y = gck_call_view(call, "y");
   for (int64_t i = 0; i < count_of(x); i++) {
     grid g = grid_of(call, i);
-    double q = quotient(x, load(x, i), g.s, f);
+    double q = quotient(x, view_load(x, i), g.s, f);
     double level = fmin(fmax(rounded(q, f), g.low), g.high);
-    store(y, i, (f == IDENTITY ? fmin(fmax(q, g.low), g.high) : level) * g.s);
+    view_store(y, i, (f == IDENTITY ? fmin(fmax(q, g.low), g.high) : level) * g.s);
   }
   return GCK_KERNEL_OK;
 }
@@ -81,17 +84,33 @@ static int vjp(const gck_call *call, fault f)
   double sum = 0;
   for (int64_t i = 0; i < count_of(x); i++) {
     grid g = grid_of(call, i);
-    double v = load(x, i), d = load(dy, i), q = quotient(x, v, g.s, f);
+    double v = view_load(x, i), d = view_load(dy, i), q = quotient(x, v, g.s, f);
     bool inside = isfinite(v) && is_inside(call, g, q, f);
-    store(dx, i, f == MULTIPLIED ? d * (v - v + (inside ? 1 : 0)) : inside ? d : 0);
+    view_store(dx, i, f == MULTIPLIED ? d * (v - v + (inside ? 1 : 0)) : inside ? d : 0);
     double level = fmin(fmax(rounded(q, f), g.low), g.high);
     if (isfinite(v)) sum += d * (inside && f != NO_QUOTIENT ? level - q : level);
   }
-  if (ds != NULL) store(ds, 0, attribute(call, "grad_factor") * sum);
+  if (ds != NULL) view_store(ds, 0, attribute(call, "grad_factor") * sum);
   return GCK_KERNEL_OK;
 }
 
-#define KERNEL(id, what) KERNEL_OF("ste_round", id, what, "f64 f32", "", NULL)
+#define KERNEL(id, what)                                                                                               \
+  static int id##_forward(const gck_call *call)                                                                        \
+  {                                                                                                                    \
+    return forward(call, (what));                                                                                      \
+  }                                                                                                                    \
+  static int id##_vjp(const gck_call *call)                                                                            \
+  {                                                                                                                    \
+    return vjp(call, (what));                                                                                          \
+  }                                                                                                                    \
+  static const gck_kernel id = {.struct_size = sizeof(gck_kernel),                                                     \
+                                .op = "ste_round",                                                                     \
+                                .name = #id,                                                                           \
+                                .devices = GCK_ABI_CPU,                                                                \
+                                .dtypes = "f64 f32",                                                                   \
+                                .saves = "",                                                                           \
+                                .forward = id##_forward,                                                               \
+                                .vjp = id##_vjp}
 
 KERNEL(sound, SOUND);
 KERNEL(reciprocal, RECIPROCAL);
