@@ -14,22 +14,23 @@ static const char *const causal_words[] = {"none", "top-left", "bottom-right", N
 static const char *const spread_words[] = {"none", "full", "heads", "batch", "shared", NULL};
 static const char *const masked_words[] = {"zero", "nan", NULL};
 
-#define SIZE(n, value, text)                                                                                           \
+#define SIZE(n, value, small, text)                                                                                    \
   {                                                                                                                    \
-    .name = n, .kind = GCK_ATTR_SIZE, .fallback = value, .min = 0, .max = 0x1p62, .help = text                         \
+    .name = n, .kind = GCK_ATTR_SIZE, .fallback = value, .min = 0, .max = 0x1p62, .tries = small, .help = text         \
   }
 
 static const gck_attribute_spec attributes[] = {
-    SIZE("B", "2", "batch; the number of segments where packed=yes"),
-    SIZE("H", "6", "query heads"),
-    SIZE("Hkv", "2", "key and value heads; H is a multiple of it"),
-    SIZE("Sq", "40", "queries; all rows of q where packed=yes"),
-    SIZE("Sk", "56", "keys; all rows of k where packed=yes"),
-    SIZE("D", "32", "width of q and k"),
-    SIZE("Dv", "24", "width of v and o"),
+    SIZE("B", "2", "2 1 3 0", "batch; the number of segments where packed=yes"),
+    SIZE("H", "6", "6 4 2", "query heads"),
+    SIZE("Hkv", "2", "2 1", "key and value heads; H is a multiple of it"),
+    SIZE("Sq", "40", "7 1 2 17 33 65 0", "queries; all rows of q where packed=yes"),
+    SIZE("Sk", "56", "9 1 3 31 64 0", "keys; all rows of k where packed=yes"),
+    SIZE("D", "32", "5 8 16 32 64 1", "width of q and k"),
+    SIZE("Dv", "24", "6 24 15 48 2", "width of v and o"),
     {.name = "scale",
      .kind = GCK_ATTR_REAL,
      .fallback = "1",
+     .tries = "0.5",
      .derived = true,
      .min = -0x1p100,
      .max = 0x1p100,
@@ -42,6 +43,7 @@ static const gck_attribute_spec attributes[] = {
     {.name = "window",
      .kind = GCK_ATTR_LIST,
      .fallback = "none",
+     .tries = "3,1 0,0 2,-1",
      .min = -1,
      .max = 0x1p62,
      .help = "left,right: visible only if i + off - left <= j <= i + off + right; -1: no bound"},
@@ -60,12 +62,14 @@ static const gck_attribute_spec attributes[] = {
     {.name = "softcap",
      .kind = GCK_ATTR_REAL,
      .fallback = "0",
+     .tries = "2",
      .min = 0,
      .max = 0x1p100,
      .help = "cap*tanh(t/cap) before bias and masks; 0: none"},
     {.name = "dropout",
      .kind = GCK_ATTR_REAL,
      .fallback = "0",
+     .tries = "0.25",
      .min = 0,
      .max = 0x1.fffffep-1,
      .help = "probability p; keep is an input, kept weights are multiplied by 1/(1-p)"},

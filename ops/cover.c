@@ -6,7 +6,7 @@
 
 /* Rows that are tried for one tuple before it is called impossible: half of them begin with further random levels,
  * since two levels may need a third to be allowed. */
-enum { ATTEMPTS = 24 };
+enum { ATTEMPTS = 120 };
 
 enum { NOT_WANTED, WANTED, MET, IMPOSSIBLE };
 

@@ -87,7 +87,7 @@ typedef enum gck_nature {
   GCK_NATURE_PARAMETER = 4,
   GCK_NATURE_MASK = 8,
   GCK_NATURE_ANY_CLASS = 16, /* NaN and ±Inf are answered by policy, element by element */
-  GCK_NATURE_CHOICE = 32 /* an entry a row, which chooses there or, by the value of `hides`, hides the row */
+  GCK_NATURE_CHOICE = 32     /* an entry a row, which chooses there or, by the value of `hides`, hides the row */
 } gck_nature;
 
 /* Conditions (`when`, `other_when`, …) are blank-separated clauses that must all hold: "flag" (it is yes),

@@ -441,6 +441,7 @@ const gck_op gck_op_ste_round = {
     .mixes = mixes,
     .zeros = zeros,
     .independent = "rows cols",
+    .alone_when = "axis!=0", /* there each row has a scale of its own */
     .resolve = resolve,
     .infer = infer,
     .draw = draw,

@@ -219,6 +219,15 @@ static void hidden_rows_hide_every_third_row_whole(void **state)
   }
 }
 
+static void all_hidden_hides_every_row_whole(void **state)
+{
+  (void)state;
+  drawn d = draw("softmax rows=9 cols=5 mask=boolean values=all-hidden seed=4");
+  for (int64_t i = 0; i < 9; i++)
+    assert_int_equal(visible_in_row(&d, i), 0);
+  drop(&d);
+}
+
 /* Only there, and only where the output is a logarithm, is the cotangent 0. */
 static void hidden_log_outputs_have_no_cotangent(void **state)
 {
@@ -425,14 +434,14 @@ static void families_do_what_they_say(void **state)
   family_does("ste_round", "not-finite", not_finite);
 }
 
-/* No family may be left without a claim above (hidden-rows has its own test). */
+/* No family may be left without a claim above (hidden-rows and all-hidden have their own test). */
 static void families_are_all_claimed(void **state)
 {
   (void)state;
   int count = 0;
   while (gck_families()[count] != NULL)
     count++;
-  assert_int_equal(count, 13);
+  assert_int_equal(count, 14);
   for (int k = 0; k < count; k++)
     assert_ptr_equal(gck_family_find(gck_families()[k]->name), gck_families()[k]);
   assert_null(gck_family_find("ordinary"));
@@ -519,6 +528,7 @@ int main(void)
       cmocka_unit_test(a_case_beyond_the_machine_is_refused_before_it_is_drawn),
       cmocka_unit_test(masks_hide_some_and_never_a_whole_row),
       cmocka_unit_test(hidden_rows_hide_every_third_row_whole),
+      cmocka_unit_test(all_hidden_hides_every_row_whole),
       cmocka_unit_test(hidden_log_outputs_have_no_cotangent),
       cmocka_unit_test(families_do_what_they_say),
       cmocka_unit_test(families_are_all_claimed),

@@ -23,7 +23,7 @@ static void ci_shows_every_pair_that_can_be(void **state)
     print_message("%s: %d cases, %lld of %lld, %lld impossible\n", (*op)->name, plan.count, (long long)plan.met,
                   (long long)plan.wanted, (long long)plan.impossible);
     assert_int_equal(plan.met, plan.wanted - plan.impossible);
-    assert_true(plan.met > 3 * plan.impossible);
+    assert_true(plan.met > plan.impossible); /* options that exclude each other are the fewer */
     gck_suite_free(&plan);
   }
 }
@@ -48,9 +48,9 @@ static void smoke_shows_every_layout_history_and_family_that_applies(void **stat
     make("smoke", &wish, 0, &smoke);
     make("ci", &wish, 0, &ci);
     for (const gck_layout *const *l = gck_layouts(); *l != NULL; l++)
-      assert_true(has(&smoke, (*l)->name, NULL, NULL));
+      if (has(&ci, (*l)->name, NULL, NULL) && !has(&smoke, (*l)->name, NULL, NULL)) fail_msg("smoke of %s: no layout=%s", (*op)->name, (*l)->name);
     for (const gck_history *const *h = gck_histories(); *h != NULL; h++)
-      assert_true(has(&smoke, NULL, NULL, (*h)->name));
+      if (!has(&smoke, NULL, NULL, (*h)->name)) fail_msg("smoke of %s: no history=%s", (*op)->name, (*h)->name);
     for (const gck_family *const *f = gck_families(); *f != NULL; f++)
       assert_int_equal(has(&smoke, NULL, *f, NULL), has(&ci, NULL, *f, NULL));
     gck_suite_free(&smoke);
