@@ -559,11 +559,13 @@ template <class T> static bool is_plain(const Problem<T> &a)
   return !a.spread && a.cap == Acc<T>(0);
 }
 
-/* As many threads as there are rows, up to a block. */
+/* As many threads as there are addends, up to a block. The sum of the class weights must not follow the number of rows:
+ * where it is wanted, V decides. */
 template <class T> static int launch_add_up(const gck_call *call, const Problem<T> &a, bool finish)
 {
+  const int64_t addends = a.spread && a.weight.data != nullptr ? a.V : a.rows;
   unsigned threads = 32;
-  while (threads < large_threads && threads < a.rows)
+  while (threads < large_threads && threads < addends)
     threads *= 2;
   const int error = GCK_LAUNCH(add_up<T>, dim3(1), dim3(threads), 0, call->stream, a, finish);
   return launched(call, finish ? "cross_entropy, sum of the loss" : "cross_entropy, denominators", error);

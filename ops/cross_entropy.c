@@ -1,6 +1,6 @@
 /* Cross-entropy of softmax over V classes, with everything that trainers add to it: ignored rows, class weights, label
  * smoothing, soft cap, z-loss, and the three reductions with their denominators. */
-#include "ops/case.h"
+#include "ops/structure.h"
 
 #include <math.h>
 
@@ -26,6 +26,7 @@ static const gck_attribute_spec attributes[] = {
      .fallback = "-100",
      .min = -0x1p31,
      .max = 0x1p31 - 1,
+     .tries = "0",
      .help = "a row with this target takes no part: loss and gradient 0, whatever its logits hold"},
     {.name = "weight", .kind = GCK_ATTR_FLAG, .fallback = "no", .help = "a weight for each class is given"},
     {.name = "label_smoothing",
@@ -33,6 +34,7 @@ static const gck_attribute_spec attributes[] = {
      .fallback = "0",
      .min = 0,
      .max = 1,
+     .tries = "0.1",
      .help = "this share of every target is spread evenly over the classes"},
     {.name = "reduction",
      .kind = GCK_ATTR_WORD,
@@ -44,12 +46,14 @@ static const gck_attribute_spec attributes[] = {
      .fallback = "0",
      .min = 0,
      .max = 1e30,
+     .tries = "1e-3",
      .help = "this times lse^2 is added to each valid row's loss (mean: divided by their number)"},
     {.name = "softcap",
      .kind = GCK_ATTR_REAL,
      .fallback = "0",
      .min = 0,
      .max = 1e30,
+     .tries = "3 30",
      .help = "logits pass through softcap*tanh(logits/softcap) first; 0: they do not"},
     {.name = "ignored",
      .kind = GCK_ATTR_WORD,
@@ -237,6 +241,17 @@ static const gck_zero_fact zeros[] = {
     {"dlogits", GCK_ZERO_ALLOWED, "p is 1 at every target to one rounding", certain_rows},
     {0}};
 
+/* ---- the Jacobian's shape -------------------------------------------------------------------------------------- */
+
+/* A mean's denominator sees the targets of all rows. */
+static const gck_block_fact blocks[] = {{.sizes = "rows", .name = "rows", .when = "reduction!=mean"}, {0}};
+
+/* sum over j of W p_j - w_j t_j is W - W, whatever weights and smoothing are. */
+static const gck_sum_fact sums[] = {
+    {.gradient = "dlogits", .over = "V", .says = "each row of dlogits sums to 0", .when = "softcap=0 zloss=0"}, {0}};
+
+static const gck_structure structure = {.small = "rows=3 V=19", .blocks = blocks, .sums = sums};
+
 /* ---- the op ---------------------------------------------------------------------------------------------------- */
 
 static gck_status resolve(gck_case *c, gck_diag *diag)
@@ -264,6 +279,10 @@ static void cost(const gck_case *c, double *forward_flops, double *vjp_flops, do
   *saved_bytes = rows * (c->dtype == GCK_F64 ? 8 : 4);
 }
 
+/* Vocabularies of language models, a micro-batch of tokens. */
+static const char *const model[] = {"rows=4096 V=32000 dtype=bf16", "rows=4096 V=128256 dtype=bf16",
+                                    "rows=8192 V=50304", NULL};
+
 const gck_op gck_op_cross_entropy = {
     .name = "cross_entropy",
     .title = "cross-entropy of softmax",
@@ -279,8 +298,10 @@ const gck_op gck_op_cross_entropy = {
     .mixes = mixes,
     .zeros = zeros,
     .independent = "rows",
-    .alone_when = "reduction!=mean", /* the mean's denominator counts rows */
+    .alone_when = "reduction!=mean", /* a mean's denominator sees all rows */
     .range_safe = true,
     .resolve = resolve,
     .cost = cost,
+    .structure = &structure,
+    .model = model,
 };

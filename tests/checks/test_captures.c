@@ -97,6 +97,34 @@ static void the_f16_softmax_fails_without_its_intermediate(void **state)
   gck_report_free(&t.report);
 }
 
+/* The definition, with every option that frameworks gave; where all targets are ignored the loss is NaN and is judged
+ * as such by the check of the forward. */
+static void wide_cross_entropy_captures_pass(void **state)
+{
+  (void)state;
+  static const char *const names[] = {"f32_16x1000",          "f32_33x500_ignore9",   "f32_33x500_none",
+                                      "f32_33x500_smooth0.1", "f32_6x50_all_ignored", "f64_16x1000"};
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+    char name[64];
+    (void)snprintf(name, sizeof name, "cross_entropy_%s", names[k]);
+    expect(name, NULL, GCK_PASS, 0.25);
+  }
+}
+
+/* Eager frameworks keep log-probabilities in 16 bits. */
+static void the_bf16_cross_entropy_passes_with_its_intermediates_alone(void **state)
+{
+  (void)state;
+  expect("cross_entropy_bf16_16x1000", "intermediates=storage", GCK_PASS, 1.0);
+  expect("cross_entropy_bf16_16x1000", "intermediates=logp:bf16", GCK_PASS, 1.0);
+  trial t;
+  judge(&t, "cross_entropy_bf16_16x1000", NULL);
+  assert_int_equal(t.run->verdict, GCK_FAIL);
+  assert_true(t.run->gradient[0].score_max > 1000 && t.run->gradient[0].score_max < 2500);
+  assert_non_null(strstr(t.run->remark, "rounds logp, dlogp to bf16"));
+  gck_report_free(&t.report);
+}
+
 /* ---- planted ----------------------------------------------------------------------------------------------------- */
 
 typedef void planter(gck_tensor *t, int64_t at, double size);
@@ -271,6 +299,8 @@ int main(void)
       cmocka_unit_test(wide_softmax_captures_score_below_a_tenth),
       cmocka_unit_test(narrow_softmax_captures_pass_with_their_intermediate),
       cmocka_unit_test(the_f16_softmax_fails_without_its_intermediate),
+      cmocka_unit_test(wide_cross_entropy_captures_pass),
+      cmocka_unit_test(the_bf16_cross_entropy_passes_with_its_intermediates_alone),
       cmocka_unit_test(planted_faults_are_caught_and_named),
       cmocka_unit_test(the_printed_power_is_true),
       cmocka_unit_test(further_runs_in_a_capture_are_compared),

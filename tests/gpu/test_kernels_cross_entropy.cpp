@@ -450,6 +450,28 @@ void bits_of_a_row_do_not_depend_on_its_batch(void **)
   }
 }
 
+/* The class weights of a smoothed target are added up once for all rows; their order must not follow the rows. */
+void bits_of_a_smoothed_and_weighted_row_do_not_depend_on_its_batch(void **)
+{
+  for (const char *reduction : {"sum", "none"}) {
+    for (const bool at_once : both_ways) {
+      Problem alone(1, 1000, GCK_F32, reduction);
+      alone.weighted = true;
+      alone.smoothing = 0.1;
+      alone.run(at_once);
+      for (const int64_t rows : {17, 67, 300}) {
+        Problem batch(rows, 1000, GCK_F32, reduction);
+        batch.weighted = true;
+        batch.smoothing = 0.1;
+        batch.dloss.set(std::vector<double>(static_cast<size_t>(batch.dloss.count()), alone.dloss.get(0)));
+        batch.run(at_once);
+        for (int64_t j = 0; j < 1000; j++)
+          assert_memory_equal(batch.dlogits.at(j), alone.dlogits.at(j), 4);
+      }
+    }
+  }
+}
+
 void bits_do_not_depend_on_the_schedule(void **)
 {
   for (const Size &size : {Size{300, 40}, Size{21, 700}, Size{3, 9000}}) {
@@ -563,6 +585,7 @@ int main()
       cmocka_unit_test(not_a_number_spoils_its_own_row_alone),
       cmocka_unit_test(bits_do_not_depend_on_strides_or_alignment),
       cmocka_unit_test(bits_of_a_row_do_not_depend_on_its_batch),
+      cmocka_unit_test(bits_of_a_smoothed_and_weighted_row_do_not_depend_on_its_batch),
       cmocka_unit_test(bits_do_not_depend_on_the_schedule),
       cmocka_unit_test(offsets_past_two_to_the_31_are_right),
       cmocka_unit_test(a_call_that_lacks_something_fails_in_words),

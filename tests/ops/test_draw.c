@@ -222,10 +222,49 @@ static void hidden_rows_hide_every_third_row_whole(void **state)
 static void all_hidden_hides_every_row_whole(void **state)
 {
   (void)state;
-  drawn d = draw("softmax rows=9 cols=5 mask=boolean values=all-hidden seed=4");
+  drawn masked = draw("softmax rows=9 cols=5 mask=boolean values=all-hidden seed=4");
+  drawn ignored = draw("cross_entropy rows=9 V=5 ignore_index=-7 values=all-hidden seed=4");
+  for (int64_t i = 0; i < 9; i++) {
+    assert_int_equal(visible_in_row(&masked, i), 0);
+    assert_true(at(&ignored, "targets", i) == -7.0);
+  }
+  drop(&masked);
+  drop(&ignored);
+}
+
+/* An index that may hide its row does so for about a quarter of the rows, never for all, and for every third under
+ * hidden-rows. */
+static void indices_hide_rows(void **state)
+{
+  (void)state;
+  drawn one = draw("cross_entropy rows=1 V=5 seed=4"), many = draw("cross_entropy rows=1000 V=5 seed=4"),
+        third = draw("cross_entropy rows=9 V=5 values=hidden-rows seed=4");
+  int hidden = 0;
+  assert_true(at(&one, "targets", 0) >= 0.0);
+  for (int64_t i = 0; i < 1000; i++) {
+    const double t = at(&many, "targets", i);
+    assert_true(t == -100.0 || (t >= 0.0 && t < 5.0));
+    hidden += t == -100.0;
+  }
+  assert_true(hidden > 180 && hidden < 320); /* 250 ± 5 standard deviations */
   for (int64_t i = 0; i < 9; i++)
-    assert_int_equal(visible_in_row(&d, i), 0);
-  drop(&d);
+    if (i % 3 == 1) assert_true(at(&third, "targets", i) == -100.0);
+  drop(&one);
+  drop(&many);
+  drop(&third);
+}
+
+/* A cotangent of one element is never 0: nothing would be left to judge. */
+static void scalar_cotangents_are_never_zero(void **state)
+{
+  (void)state;
+  for (int seed = 1; seed <= 200; seed++) {
+    char line[128];
+    (void)snprintf(line, sizeof line, "cross_entropy rows=2 V=3 values=small-integers seed=%d", seed);
+    drawn d = draw(line);
+    assert_true(at(&d, "dloss", 0) != 0.0);
+    drop(&d);
+  }
 }
 
 /* Only there, and only where the output is a logarithm, is the cotangent 0. */
@@ -434,7 +473,7 @@ static void families_do_what_they_say(void **state)
   family_does("ste_round", "not-finite", not_finite);
 }
 
-/* No family may be left without a claim above (hidden-rows and all-hidden have their own test). */
+/* No family may be left without a claim above (hidden-rows and all-hidden have tests of their own). */
 static void families_are_all_claimed(void **state)
 {
   (void)state;
@@ -513,6 +552,15 @@ static void zero_facts_hold_where_they_should_and_nowhere_else(void **state)
   assert_int_equal(fact_of("softmax values=near-max cols=9 log=yes", "dx"), -1);
   assert_int_equal(fact_of("softmax values=near-one-hot", "dx"), -1);
   assert_int_equal(fact_of("softmax", "dx"), -1);
+  assert_int_equal(fact_of("cross_entropy rows=6 V=5 values=all-hidden", "dlogits"), GCK_ZERO_EXACT);
+  assert_int_equal(fact_of("cross_entropy rows=6 V=5 values=hidden-rows", "dlogits"), -1);
+  assert_int_equal(fact_of("cross_entropy V=1", "dlogits"), GCK_ZERO_EXACT);
+  assert_int_equal(fact_of("cross_entropy V=1 label_smoothing=0.1", "dlogits"), GCK_ZERO_ALLOWED);
+  assert_int_equal(fact_of("cross_entropy V=1 softcap=5", "dlogits"), GCK_ZERO_ALLOWED);
+  assert_int_equal(fact_of("cross_entropy V=1 zloss=0.1", "dlogits"), -1);
+  assert_int_equal(fact_of("cross_entropy V=1 zloss=0.1 values=all-hidden", "dlogits"), GCK_ZERO_EXACT);
+  assert_int_equal(fact_of("cross_entropy V=1 targets=probabilities", "dlogits"), GCK_ZERO_EXACT);
+  assert_int_equal(fact_of("cross_entropy", "dlogits"), -1);
 }
 
 int main(void)
@@ -529,6 +577,8 @@ int main(void)
       cmocka_unit_test(masks_hide_some_and_never_a_whole_row),
       cmocka_unit_test(hidden_rows_hide_every_third_row_whole),
       cmocka_unit_test(all_hidden_hides_every_row_whole),
+      cmocka_unit_test(indices_hide_rows),
+      cmocka_unit_test(scalar_cotangents_are_never_zero),
       cmocka_unit_test(hidden_log_outputs_have_no_cotangent),
       cmocka_unit_test(families_do_what_they_say),
       cmocka_unit_test(families_are_all_claimed),

@@ -48,7 +48,8 @@ static void smoke_shows_every_layout_history_and_family_that_applies(void **stat
     make("smoke", &wish, 0, &smoke);
     make("ci", &wish, 0, &ci);
     for (const gck_layout *const *l = gck_layouts(); *l != NULL; l++)
-      if (has(&ci, (*l)->name, NULL, NULL) && !has(&smoke, (*l)->name, NULL, NULL)) fail_msg("smoke of %s: no layout=%s", (*op)->name, (*l)->name);
+      if (has(&ci, (*l)->name, NULL, NULL) && !has(&smoke, (*l)->name, NULL, NULL))
+        fail_msg("smoke of %s: no layout=%s", (*op)->name, (*l)->name);
     for (const gck_history *const *h = gck_histories(); *h != NULL; h++)
       if (!has(&smoke, NULL, NULL, (*h)->name)) fail_msg("smoke of %s: no history=%s", (*op)->name, (*h)->name);
     for (const gck_family *const *f = gck_families(); *f != NULL; f++)
