@@ -311,7 +311,7 @@ template <class T> static int run_forward(const gck_call *call)
   if (!plan(call, p, launch)) return too_wide(call, p);
   using A = Acc<T>;
   const Uncovered<A> lse = {p.lse, p.Sq, p.H, 1, p.cu_q, p.B, -static_cast<A>(INFINITY)};
-  const Uncovered<T> o = {p.o, p.Sq, p.H, p.Dv, p.cu_q, p.B, narrow<T>(0)};
+  const Uncovered<T> o = {p.o, p.Sq, p.H, p.Dv, p.cu_q, p.B, T{}};
   return in_turn([&] { return launch_forward(launch, p); }, [&] { return launch_fill(launch, o); },
                  [&] { return launch_fill(launch, lse); });
 }
@@ -332,9 +332,9 @@ template <class T> static int run_vjp(const gck_call *call)
   if (call->workspace_bytes < delta_bytes<T>(call))
     return refuse(call, GCK_KERNEL_FAILED, "attention vjp: %zu bytes of workspace, %zu needed", call->workspace_bytes,
                   delta_bytes<T>(call));
-  const Uncovered<T> dq = {p.dq, p.Sq, p.H, p.D, p.cu_q, p.B, narrow<T>(0)};
-  const Uncovered<T> dk = {p.dk, p.Sk, p.Hkv, p.D, p.cu_k, p.B, narrow<T>(0)};
-  const Uncovered<T> dv = {p.dv, p.Sk, p.Hkv, p.Dv, p.cu_k, p.B, narrow<T>(0)};
+  const Uncovered<T> dq = {p.dq, p.Sq, p.H, p.D, p.cu_q, p.B, T{}};
+  const Uncovered<T> dk = {p.dk, p.Sk, p.Hkv, p.D, p.cu_k, p.B, T{}};
+  const Uncovered<T> dv = {p.dv, p.Sk, p.Hkv, p.Dv, p.cu_k, p.B, T{}};
   return in_turn([&] { return launch_delta(launch, p); }, [&] { return launch_dq(launch, p); },
                  [&] { return launch_dk_dv(launch, p); }, [&] { return launch_dbias(launch, p); },
                  [&] { return launch_fill(launch, dq); }, [&] { return launch_fill(launch, dk); },

@@ -76,13 +76,14 @@ struct Layout {
   bool ok;
 };
 
+/* One axis must be packed and the other's steps at least as long: an expanded axis (stride 0) is not for cuBLAS. */
 template <class T> static Layout layout_of(const Matrix<T> &m, int64_t rows, int64_t cols)
 {
-  const int64_t least = 1;
-  if (m.col_stride == 1 || cols <= 1)
-    return {CUBLAS_OP_T, m.row_stride > cols ? m.row_stride : (cols > 1 ? cols : least), true};
-  if (m.row_stride == 1 || rows <= 1)
-    return {CUBLAS_OP_N, m.col_stride > rows ? m.col_stride : (rows > 1 ? rows : least), true};
+  const int64_t one = 1, wide_rows = cols > 1 ? cols : one, wide_cols = rows > 1 ? rows : one;
+  if ((m.col_stride == 1 || cols <= 1) && (rows <= 1 || m.row_stride >= wide_rows))
+    return {CUBLAS_OP_T, rows <= 1 ? wide_rows : m.row_stride, true};
+  if ((m.row_stride == 1 || rows <= 1) && (cols <= 1 || m.col_stride >= wide_cols))
+    return {CUBLAS_OP_N, cols <= 1 ? wide_cols : m.col_stride, true};
   return {CUBLAS_OP_N, 0, false};
 }
 
