@@ -480,6 +480,8 @@ const gck_op gck_op_attention = {
     .intermediates = intermediates,
     .zeros = zeros,
     .independent = "B",
+    /* A mask or bias of each batch's own has no axis that says so ("*"), so turned batches would lose theirs. */
+    .alone_when = "mask!=full mask!=batch bias!=full bias!=batch",
     .range_safe = true,
     .resolve = resolve,
     .infer = infer,
